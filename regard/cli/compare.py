@@ -23,7 +23,7 @@ Runs = Annotated[list[str] | None, typer.Argument(help="Run or model folders, or
 Out = Annotated[Path | None, typer.Option(help="Folder for report, JSON and CSV; after a stop it is continued there.")]
 Source = Annotated[str | None, typer.Option(help="Training sentences: to train on, and to count words in.")]
 Target = Annotated[str | None, typer.Option(help="Their translations, line by line.")]
-Pairs = Annotated[str | None, typer.Option(help="Instead of both: TSV or JSONL.")]
+Pairs = Annotated[str | None, typer.Option(help="Instead of both: TSV, CSV or JSONL.")]
 ValidSource = Annotated[str | None, typer.Option(help="Validation sentences.")]
 TestSource = Annotated[str | None, typer.Option(help="Test sentences.")]
 TestTarget = Annotated[list[str] | None, typer.Option(help="Reference translations; once per set.")]

@@ -16,7 +16,7 @@ from regard.cli.progress import TrainReporter
 from regard.errors import UsageError
 
 Captions = Annotated[
-    str | None, typer.Option(help="Their captions: lines of file, tab, caption; Flickr8k tokens; COCO; JSONL.")
+    str | None, typer.Option(help="Their captions: lines of file, tab, caption; CSV; Flickr8k tokens; COCO; JSONL.")
 ]
 LanguageCodes = Annotated[
     str | None, typer.Option(help="Of source and target, such as ko,en; by the names of the files if left out.")
@@ -36,7 +36,7 @@ def train(
     target: Annotated[str | None, typer.Option(help="Their translations, line by line.")] = None,
     valid_source: Annotated[str | None, typer.Option(help="Validation sentences.")] = None,
     valid_target: Annotated[str | None, typer.Option(help="Their translations.")] = None,
-    pairs: Annotated[str | None, typer.Option(help="Instead of --source and --target: TSV or JSONL.")] = None,
+    pairs: Annotated[str | None, typer.Option(help="Instead of --source and --target: TSV, CSV or JSONL.")] = None,
     valid_pairs: Annotated[str | None, typer.Option(help="The same for validation.")] = None,
     alignments: Annotated[
         str | None, typer.Option(help="Word alignments of the training pairs, such as 0-0 1-2: one head learns them.")

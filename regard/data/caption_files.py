@@ -1,4 +1,4 @@
-"""Caption files: TSV, Flickr8k tokens, COCO JSON and JSON lines, recognised by their content."""
+"""Caption files: TSV, CSV, Flickr8k tokens, COCO JSON, Karpathy's and JSON lines, recognised by their content."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ import difflib
 import random
 import re
 import unicodedata
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from regard.data.delimited import Dialect
 from regard.data.images import SUFFIXES
 from regard.data.pairs import word_count
 from regard.data.text import clean, nfc, read_file
@@ -23,8 +24,12 @@ LONGEST_NAME, LONGEST_PATH = 255, 1_000  # bytes and letters that every system a
 SHOWN = 20  # causes of one kind that are listed
 MAX_IMAGES, FRACTION = 1000, 20  # held out for validation: at most a thousand images, at most a twentieth
 HEADERS = {"file", "filename", "file_name", "image", "image_name", "name", "picture"}
+_CSV_HEADER = re.compile(
+    rf"""\s*"?(?:{"|".join(HEADERS)})"?\s*([,;|])(\s*\w+\s*\1)?\s*"?(?:caption|comment|text)"?\s*""", re.IGNORECASE
+)
+_SPLITS = {"train": ("train", "restval"), "valid": ("val",), "test": ("test",)}
 
-Row = tuple[int, str, str]  # number of the line or annotation, name of the image, caption
+Row = tuple[int, str, str]  # number of the line, annotation or image, name of the image, caption
 
 _SIDES = re.compile(
     r"\b(left|right)(most|wards?)?\b|\b(links|rechts|link|recht|linke[nrsm]?|rechte[nrsm]?|(linker|rechter)hand)\b"
@@ -130,8 +135,9 @@ def read_captions(
     """
     if not folder.is_dir():
         raise DataError(f"{folder}: no such folder; give the folder of the images with `images=`")
-    lines, notes = _lines(path)
-    kind, unit, rows = _rows(lines, path)
+    text_file = read_file(path, MAX_JSON)
+    notes = list(text_file.notes)
+    kind, unit, rows = _rows(text_file.lines, path, _SPLITS[name])
     captions: dict[str, list[str]] = {}
     index, long = _FolderIndex(folder), list[int]()
     for number, image, text in rows:
@@ -239,31 +245,42 @@ def _first(causes: Sequence[str]) -> list[str]:
     return [*causes[:SHOWN], *([f"… and {rest:,} more of this kind"] if rest > 0 else [])]
 
 
-def _lines(path: Path) -> tuple[list[str], list[str]]:
-    file = read_file(path, MAX_JSON)
-    return file.lines, list(file.notes)
+def _rows(lines: list[str], path: Path, splits: Sequence[str]) -> tuple[str, str, Iterator[Row]]:
+    """Return the format of a file, what its entries are called, and the entries. Raises DataError with all causes.
 
-
-def _rows(lines: list[str], path: Path) -> tuple[str, str, Iterator[Row]]:
-    """Return the format of a file, what its entries are called, and the entries. Raises DataError with all causes."""
+    Of a file with splits the entries are those of these `splits`.
+    """
     start, first = next(((n, line) for n, line in enumerate(lines, 1) if line.strip()), (1, ""))
     whole = _json("\n".join(lines)) if first.lstrip()[:1] in ("{", "[") else None
     # An image may be called [1].jpg.
     if first.lstrip()[:1] in ("{", "[") and ("\t" not in first or whole is not None or _json(first) is not None):
         if isinstance(whole, dict) and {"images", "annotations"} <= whole.keys():
             return "COCO JSON", "annotation", iter(_coco(whole, path))
-        return "JSON lines", "line", iter(_json_lines(lines, path))
+        if isinstance(whole, dict) and "images" in whole:
+            images = [
+                () if isinstance(image, dict) and image.get("split", splits[0]) not in splits else image
+                for image in _list_of(whole, "images", path)
+            ]
+            if not any(images):
+                raise DataError(f"{path}: holds no image of the split {' or '.join(splits)}; give another file")
+            return f"Karpathy's JSON, split {' and '.join(splits)}", "image", iter(_objects(images, "image", path))
+        values = (_json(line) if line.strip() else () for line in lines)
+        return "JSON lines", "line", iter(_objects(values, "line", path))
+    if header := _CSV_HEADER.fullmatch(first):
+        wanted = "a file and a caption, each quoted as a whole or not at all"
+        return "CSV", "line", iter(_tabs([*_csv(lines, header[1], bool(header[2]))], path, wanted))
     if "\t" not in first:
         raise DataError(
             f"{path}: line {start} holds no tab ({first[:40]!r}); wanted lines of file, tab, caption; or name.jpg#0, "
-            "tab, caption (Flickr8k); or COCO JSON; or one JSON object a line with image and caption"
+            "tab, caption (Flickr8k); or CSV below a line image,caption; or the JSON of COCO or Karpathy; or one JSON "
+            "object a line with image and caption"
         )
     if re.match(r"[^\t]+#\d+\t", first):
         return "Flickr tokens", "line", iter(_tokens(lines, path))
     return "file, tab, caption", "line", iter(_tabs(lines, path))
 
 
-def _tabs(lines: Sequence[str], path: Path) -> list[Row]:
+def _tabs(lines: Sequence[str], path: Path, wanted: str = "exactly one tab, between file and caption") -> list[Row]:
     """Parse lines of file, tab, caption."""
     wrong, rows = [], list[Row]()
     for number, line in enumerate(lines, 1):
@@ -273,7 +290,7 @@ def _tabs(lines: Sequence[str], path: Path) -> list[Row]:
         if len(sides) == 2:
             rows.append((number, sides[0].strip(), sides[1]))
         elif line.strip():
-            wrong.append(f"{path}: line {number} does not hold exactly one tab, between file and caption; correct it")
+            wrong.append(f"{path}: line {number} does not hold {wanted}; correct it")
     if wrong:
         raise DataError(*_first(wrong))
     return rows
@@ -293,18 +310,28 @@ def _tokens(lines: Sequence[str], path: Path) -> list[Row]:
     return rows
 
 
-def _json_lines(lines: Sequence[str], path: Path) -> list[Row]:
-    """Parse lines of {"image": …, "caption": …} or {"image": …, "captions": […]}, also with other names of the keys."""
+def _csv(lines: Sequence[str], delimiter: str, numbered: bool) -> Iterator[str]:
+    """Turn lines of CSV, perhaps with a number between file and caption, into lines of file, tab, caption."""
+    dialect = Dialect(delimiter)
+    for record, count in dialect.records(iter(lines)):
+        file, *rest = dialect.fields(record) or [record]
+        # Captions may hold commas without quotes; one of Flickr30k's numbers has no bar after it.
+        caption = delimiter.join(rest[numbered:]) or "".join(rest).lstrip(" 0123456789")
+        yield f"{file}\t{' '.join(caption.split())}" if rest else record
+        yield from [""] * (count - 1)
+
+
+def _objects(values: Iterable[Any], unit: str, path: Path) -> list[Row]:
+    """Parse objects {"image": …, "caption": …} or {"image": …, "captions": […]}, also with other names of the keys."""
     wrong, rows = [], list[Row]()
-    for number, line in enumerate(lines, 1):
-        if not line.strip():
+    for number, value in enumerate(values, 1):
+        if value == ():  # an empty line, or an image of another split
             continue
-        value = _json(line)
         name, texts = _name_and_captions(value) if isinstance(value, dict) else (None, None)
         if name is None or texts is None:
             wrong.append(
-                f'{path}: line {number} is not as wanted: {{"image": "a.jpg", "caption": "…"}}, or "captions" with a '
-                "list; or, for the whole file, COCO JSON with images and annotations"
+                f'{path}: {unit} {number} is not as wanted: {{"image": "a.jpg", "caption": "…"}}, or "captions" with a '
+                "list; or, for the whole file, COCO JSON with images and annotations, or Karpathy's with sentences"
             )
         else:
             rows += [(number, name, text) for text in texts]
@@ -317,6 +344,9 @@ def _name_and_captions(value: Mapping[str, Any]) -> tuple[str | None, list[str] 
     """Return the image and the captions of an object; None for what is missing."""
     name: Any = next((value[key] for key in ("image", *sorted(HEADERS)) if key in value), None)
     texts: Any = value["captions"] if "captions" in value else [value.get("caption", value.get("text"))]
+    if isinstance(sentences := value.get("sentences"), list):  # Karpathy's; of COCO with the folder
+        texts = [sentence.get("raw") if isinstance(sentence, dict) else None for sentence in sentences]
+        name = f"{value['filepath']}/{name}" if "filepath" in value and isinstance(name, str) else name
     fine = isinstance(texts, list) and all(isinstance(text, str) for text in texts)
     return name if isinstance(name, str) else None, list(texts) if fine else None
 

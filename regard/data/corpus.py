@@ -6,12 +6,13 @@ import hashlib
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from itertools import compress
 from pathlib import Path
 from typing import Annotated, Literal, TypeVar
 
+import numpy as np
+import numpy.typing as npt
 import pydantic
 from pydantic import Field
 
@@ -46,7 +47,7 @@ class MixSettings(Settings):
         None, description="In a table [[data.mix]]: file of source sentences of an additional corpus."
     )
     target: str | None = Field(None, description="In [[data.mix]]: file of their translations.")
-    pairs: str | None = Field(None, description="In [[data.mix]], instead of both: a TSV or JSONL file.")
+    pairs: str | None = Field(None, description="In [[data.mix]], instead of both: a TSV, CSV or JSONL file.")
     alignments: str | None = Field(None, description="In [[data.mix]]: file of word links of its pairs.")
     weight: float = Field(
         1.0,
@@ -63,13 +64,15 @@ class CorpusSettings(Settings):
 
     source: str | None = Field(None, description="File of training sentences, one per line; .gz is read too.")
     target: str | None = Field(None, description="File of their translations, line by line.")
-    pairs: str | None = Field(None, description="Instead of both: a TSV file, or JSONL with keys source and target.")
+    pairs: str | None = Field(
+        None, description="Instead of both: a TSV or CSV file, or JSONL with keys source and target."
+    )
     alignments: str | None = Field(
         None, description="File of word links of the training pairs, line by line: 0-0 1-2; see training.guided."
     )
     valid_source: str | None = Field(None, description="Source sentences to validate on.")
     valid_target: str | None = Field(None, description="Their translations.")
-    valid_pairs: str | None = Field(None, description="Instead of both: a TSV or JSONL file.")
+    valid_pairs: str | None = Field(None, description="Instead of both: a TSV, CSV or JSONL file.")
     source_language: LanguageSetting = Field(
         AUTO,
         description="Language of the source, such as ko (BCP 47; --languages ko,en); auto: the one that the names of "
@@ -80,7 +83,7 @@ class CorpusSettings(Settings):
         None, description="Test sentences, read only to report whether they are in the training data."
     )
     test_target: str | None = Field(None, description="Their translations.")
-    test_pairs: str | None = Field(None, description="Instead of both: a TSV or JSONL file.")
+    test_pairs: str | None = Field(None, description="Instead of both: a TSV, CSV or JSONL file.")
     max_length: int = Field(
         200, ge=1, le=COUNT, description="Longest training sentence in words (ten characters also make one)."
     )
@@ -239,13 +242,9 @@ class Corpus:
         digest.update(self.pairs)
         return digest.facts()
 
-    def select(self, indices: AbstractSet[int]) -> tuple[Pair, ...]:
-        """Return the pairs with these indices, counted from 0."""
-        return tuple(pair for index, pair in enumerate(self.pairs) if index in indices)
-
-    def without(self, sources: AbstractSet[str], targets: AbstractSet[str]) -> Corpus:
-        """Return the corpus without the pairs that have one of these sources or targets."""
-        pairs = tuple(pair for pair in self.pairs if pair.source not in sources and pair.target not in targets)
+    def keep(self, mask: npt.NDArray[np.bool_]) -> Corpus:
+        """Return the corpus with some of its pairs."""
+        pairs = tuple(compress(self.pairs, mask))
         return Corpus(pairs, replace(self.report, kept=len(pairs)))
 
 

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import hashlib
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import chain, compress, islice
 from pathlib import Path
 from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
+from regard.data.delimited import HEAD, Dialect, infer_dialect
 from regard.data.text import CUT, JSON_SIZE, MAX_LINE, LineReader, data_path
 from regard.errors import DataError, UsageError
 from regard.reading import parse_json
@@ -24,6 +25,8 @@ _SHORT = 30  # characters of a longer side that may have any partner: "是" is "
 _DENSE = 10  # characters that count as a word if spaces are rare
 
 Row = tuple[str, str]
+SKIPPED = "", CUT + CUT
+"""Stands for a line that is no pair: names of columns, or the rest of a pair of several lines."""
 T = TypeVar("T")
 
 
@@ -64,11 +67,13 @@ class CorpusReport:
     kept: int
     dropped: dict[str, Dropped] = field(default_factory=dict)  # by reason: empty, too long, odd length ratio, duplicate
     duplicates: int = 0  # kept pairs that occurred before
-    notes: tuple[str, ...] = ()  # on byte-order marks and CRs that were removed
+    notes: tuple[str, ...] = ()  # on byte-order marks and CRs that were removed, and on how pairs were read
+    other_lines: int = 0  # that hold no pair of their own, and are counted in `read`
 
     def lines(self) -> list[str]:
         """Return the report as lines of text."""
-        count = f"{self.read:,} pair{'s' * (self.read != 1)}"
+        read = self.read - self.other_lines
+        count = f"{read:,} pair{'s' * (read != 1)}"
         lines = [f"{self.name}: {count} read from {' and '.join(self.files)}, {self.kept:,} kept"]
         for reason, dropped in self.dropped.items():
             lines.append(f"  dropped, {reason}: {dropped.count:,}{format_lines(dropped.lines, dropped.count)}")
@@ -80,7 +85,7 @@ class CorpusReport:
 
 @dataclass(frozen=True)
 class PairFiles:
-    """The files of a corpus: two files of lines, or one TSV or JSONL file."""
+    """The files of a corpus: two files of lines, or one TSV, CSV or JSONL file."""
 
     source: str | Path | None = None
     target: str | Path | None = None
@@ -128,7 +133,7 @@ class PairReader:
         readers = [LineReader(path, max_line, skip_long=True) for path in self.files.paths.values()]
         yield from self._read_pairs_file(readers[0]) if len(readers) == 1 else self._read_two_files(*readers)
         self.count = readers[0].count
-        self.notes = tuple(note for reader in readers for note in reader.notes)
+        self.notes = (*(note for reader in readers for note in reader.notes), *self.notes)
 
     def _read_two_files(self, source: LineReader, target: LineReader) -> Iterator[Row]:
         sides = iter(source), iter(target)
@@ -144,16 +149,25 @@ class PairReader:
             )
 
     def _read_pairs_file(self, reader: LineReader) -> Iterator[Row]:
-        path, parse = str(self.files.pairs), _parse_json if self.files.is_json else _parse_tsv
-        wrong: dict[str, _Tally] = {}
-        for number, line in enumerate(reader, 1):
-            row = (CUT, CUT) if line == CUT else parse(line) if line.strip() else ("", "")
-            if not isinstance(row, str) and sum(map(len, row)) > self.files.max_line:
+        path, longest, wrong = str(self.files.pairs), self.files.max_line, dict[str, _Tally]()
+        lines, dialect, number = iter(reader), Dialect("\t"), 1
+        parse: Callable[[str], Row | str] = _parse_json
+        records: Iterator[tuple[str, int]] = ((line, 1) for line in lines)
+        if not self.files.is_json:
+            head = list(islice(lines, HEAD))
+            dialect = infer_dialect(head, ";,\t" if path.removesuffix(".gz").endswith(".csv") else "\t")
+            parse, records = dialect.pair, dialect.records(chain(head, lines))
+        for record, count in records:
+            row = (CUT, CUT) if CUT in record else parse(record) if record.strip() else ("", "")
+            if not isinstance(row, str) and sum(map(len, row)) > longest:
                 row = (CUT, CUT)  # JSON is longer than its texts
             if isinstance(row, str):
                 wrong.setdefault(row, _Tally()).add(number)
             elif not wrong:
-                yield row
+                yield SKIPPED if number == 1 and dialect.names else row
+                yield from [SKIPPED] * (count - 1)
+            number += count
+        self.notes = () if self.files.is_json else tuple(f"{path}: {note}" for note in dialect.notes())
         bad_lines = tuple(f"{path}: {tally.count:,} lines {problem}{tally}" for problem, tally in wrong.items())
         if causes := reader.causes or bad_lines:
             raise DataError(*causes)
@@ -165,7 +179,7 @@ class PairFilter:
     def __init__(self, filters: Filters | None) -> None:
         """Without `filters` only empty pairs are dropped."""
         self._filters, self._seen = filters, SeenPairs()
-        self._read = self._kept = self._repeated = 0
+        self._read = self._kept = self._repeated = self._copies = self._others = 0
         self._dropped: dict[str, _Tally] = {}
 
     def keep_mask(self, pairs: Sequence[Pair]) -> list[bool]:
@@ -179,10 +193,12 @@ class PairFilter:
                 reasons[index] = "duplicate" if drop else None
                 self._repeated += not drop
         for pair, reason in zip(pairs, reasons, strict=True):
-            if reason is not None:
+            if reason:
                 self._dropped.setdefault(reason, _Tally()).add(pair.line, pair)
         keep = [reason is None for reason in reasons]
         self._read, self._kept = self._read + len(keep), self._kept + sum(keep)
+        self._others += reasons.count("")
+        self._copies += sum(pair.source == pair.target for pair in compress(pairs, keep))
         return keep
 
     def report(self, name: str, reader: PairReader) -> CorpusReport:
@@ -197,7 +213,12 @@ class PairFilter:
                 f"{' and '.join(reader.files.names)}: none of the {self._read:,} pairs can be used ({reasons}); "
                 "give sentences with their translations, or set max_length and max_ratio higher"
             )
-        return CorpusReport(name, reader.files.names, self._read, self._kept, dropped, self._repeated, reader.notes)
+        notes = list(reader.notes)
+        if 2 * self._copies > self._kept:
+            same = f"the same in {self._copies:,} of {self._kept:,} pairs"
+            notes.append(f"warning: source and target are {same}; a model that learns from these copies its input")
+        counts = self._read, self._kept, dropped, self._repeated
+        return CorpusReport(name, reader.files.names, *counts, tuple(notes), self._others)
 
 
 class SeenPairs:
@@ -268,14 +289,6 @@ def _key(pair: Pair) -> int:
     return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "little")
 
 
-def _parse_tsv(line: str) -> Row | str:
-    """Parse a line of TSV: both sides, or what is wrong with it."""
-    sides = line.split("\t")
-    if len(sides) != 2:
-        return "do not hold exactly one tab between source and target; correct them, or give two files"
-    return sides[0], sides[1]
-
-
 def _parse_json(line: str) -> Row | str:
     """Parse a line of JSON: both sides, or what is wrong with it."""
     try:
@@ -290,7 +303,9 @@ def _parse_json(line: str) -> Row | str:
 
 
 def _drop_reason(pair: Pair, filters: Filters | None) -> str | None:
-    """Return why this pair is dropped, or None."""
+    """Return why this pair is dropped, or None; empty for a line that is no pair."""
+    if pair.target == SKIPPED[1]:
+        return ""
     if CUT in (pair.source, pair.target):
         return "too long"
     if not pair.source or not pair.target:

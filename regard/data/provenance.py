@@ -12,9 +12,11 @@ from typing import Any
 from regard.atomic import file_sha256, write_text
 from regard.data.corpus import CorpusSettings
 from regard.data.text import data_path
+from regard.errors import DataError
 from regard.reading import file_bytes, parse_json
 
 DATA_FILE = "data.json"  # in a run folder
+VERSION = 2  # of that file, and of how pairs are read and held out
 
 _PATHS = ("folder", "captions", "valid_folder", "valid_captions")  # settings that are compared by content
 
@@ -34,7 +36,7 @@ def fingerprint_files(data: CorpusSettings) -> Fingerprints:
 def write_fingerprints(data: CorpusSettings, fingerprints: Fingerprints, run: Path) -> None:
     """Record in the run folder what data the run starts with."""
     run.mkdir(parents=True, exist_ok=True)
-    values = {"version": 1, "settings": _selection(data), "files": fingerprints}
+    values = {"version": VERSION, "settings": _selection(data), "files": fingerprints}
     write_text(run / DATA_FILE, json.dumps(values, indent=1))
 
 
@@ -46,6 +48,11 @@ def describe_changes(data: CorpusSettings, run: Path, fingerprints: Fingerprints
     try:
         before = parse_json(file_bytes(run / DATA_FILE))
         old, old_settings = before["files"], before["settings"]
+        if before["version"] != VERSION and data.images is None and "valid" not in data.evaluation_files:
+            raise DataError(
+                f"{run}: was begun by a version of Regard that held out other pairs for validation, which would now be "
+                "trained on; train anew, in another `out=`"
+            )
         sentences = [_describe_file(role, old.get(role), new.get(role)) for role in {**old, **new}]
         settings = _selection(data)
         sentences += [

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from itertools import compress
 
@@ -44,19 +43,11 @@ class FilteredCorpus:
                 "now; do not change the files while training starts"
             )
 
-    def select(self, indices: AbstractSet[int]) -> tuple[Pair, ...]:
-        """Return the pairs with these indices, counted from 0 among those kept."""
-        return tuple(_pair(row) for index, row in enumerate(self.rows()) if index in indices)
-
-    def without(self, sources: AbstractSet[str], targets: AbstractSet[str]) -> FilteredCorpus:
-        """Return the corpus without the pairs that have one of these sources or targets."""
-        keep_bits, kept = self.keep_bits.copy(), self.report.kept
-        for pair in self:
-            if pair.source in sources or pair.target in targets:
-                byte, bit = divmod(pair.line - 1, 8)
-                keep_bits[byte] &= 0xFF ^ (0x80 >> bit)
-                kept -= 1
-        return FilteredCorpus(self.files, keep_bits, replace(self.report, kept=kept))
+    def keep(self, mask: npt.NDArray[np.bool_]) -> FilteredCorpus:
+        """Return the corpus with some of its pairs."""
+        bits = np.unpackbits(self.keep_bits)
+        bits[bits == 1] = mask
+        return FilteredCorpus(self.files, np.packbits(bits), replace(self.report, kept=int(bits.sum())))
 
 
 def scan(files: PairFiles, filters: Filters | None = None, name: str = "train") -> FilteredCorpus:

@@ -36,6 +36,15 @@ def _coco() -> str:
     return json.dumps({"info": {}, "images": images, "annotations": annotations}, indent=1)
 
 
+def _karpathy(**more: str) -> str:
+    images = [
+        {"filename": name.rpartition("/")[2], "sentences": [{"raw": text, "tokens": []} for text in texts], **more}
+        | ({"filepath": "in"} if "/" in name else {})
+        for name, texts in CAPTIONS_BY_IMAGE
+    ]
+    return json.dumps({"dataset": "flickr8k", "images": images})
+
+
 KINDS = {
     "file, tab, caption": "".join(f"{name}\t{text}\n" for name, text in ROWS),
     "with a header": "image\tcaption\n" + "".join(f"{name}\t{text}\r\n" for name, text in ROWS),
@@ -43,6 +52,12 @@ KINDS = {
     "COCO JSON": _coco(),
     "JSON lines": "\n".join(json.dumps({"image": name, "caption": text, "id": 3}) for name, text in ROWS),
     "other JSON lines": "\n".join(json.dumps({"file_name": name, "text": text}) for name, text in ROWS),
+    "Karpathy's JSON, split train and restval": _karpathy(split="restval"),
+    "Karpathy's JSON, split train and restval, where none are named": _karpathy(),
+    "CSV": 'image,caption\nb.png,A red ball .\na.png,빨간 공\nb.png,one ball\nin/c.png,"c"',
+    "CSV in semicolons": '"image";"caption"\nb.png;"A\nred ball ."\na.png;빨간 공\nb.png;"one ball"\nin/c.png;c\n',
+    "CSV with numbers": "image_name| comment_number| comment\n"
+    "b.png| 0| A red ball .\na.png| 0| 빨간 공\nb.png| 4   one ball\nin/c.png| 1| c\n",
     "lists in JSON lines": "\n".join(
         json.dumps({"image": name, "captions": list(texts)}) for name, texts in CAPTIONS_BY_IMAGE
     ),
@@ -67,6 +82,24 @@ def _read_text(path: Path, images: Path, text: str, skip: bool = False) -> tuple
     path.write_text(text, encoding="utf-8")
     problems = Problems(skip)
     return read_captions(path, images, problems), problems
+
+
+def test_each_role_takes_its_split(tmp_path: Path, images: Path) -> None:
+    parts = [json.loads(_karpathy(split=split))["images"][:1] for split in ("restval", "val", "test", "train")]
+    for number, (image,) in enumerate(parts):
+        image["sentences"] = [{"raw": f"caption {number}"}]
+    path = tmp_path / "dataset.json"
+    path.write_text(json.dumps({"images": [image for part in parts for image in part]}))
+    for name, expected in {"train": ["caption 0", "caption 3"], "valid": ["caption 1"], "test": ["caption 2"]}.items():
+        caption_set = read_captions(path, images, Problems(), name)
+        assert caption_set.captions == expected
+        assert f"(Karpathy's JSON, split {'val' if name == 'valid' else name}" in caption_set.lines()[0]
+
+
+def test_captions_with_commas_need_no_quotes(tmp_path: Path, images: Path) -> None:
+    text = 'image,caption\na.png,A dog , running\na.png,"A ""dog"", running"\na.png,a 5" ball, red\n'
+    caption_set, _ = _read_text(tmp_path / "c.csv", images, text)
+    assert caption_set.captions == ["A dog , running", 'A "dog", running', 'a 5" ball, red']
 
 
 def test_problems_are_reported_with_their_lines(tmp_path: Path, images: Path) -> None:
@@ -111,6 +144,9 @@ def test_many_problems_of_one_kind_are_counted(tmp_path: Path, images: Path) -> 
     ("text", "causes"),
     [
         ("a.png\tx\na.png x\na.png\tx\ty\n", ["line 2 does not hold exactly one tab", "line 3 does not hold exactly"]),
+        ('image,caption\na.png,x\na.png,"x" y\na.png\n', ["line 3 does not hold a file and a cap", "line 4 does not"]),
+        ('{"images": [{"filename": "a.png"}, 3]}', ["image 1 is not as wanted", "image 2 is not as wanted"]),
+        ('{"images": [{"filename": "a.png", "split": "val"}]}', ["holds no image of the split train or restval"]),
         ("a.png,x\n", ["line 1 holds no tab ('a.png,x')"]),
         ("\n\na.png,x\n", ["line 3 holds no tab ('a.png,x')"]),
         ("a.png#0\tx\na.png\ty\n", ["line 2 begins with 'a.png'"]),

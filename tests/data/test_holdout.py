@@ -19,14 +19,27 @@ def _hold_out(corpus: Corpus, seed: int) -> tuple[Corpus, Corpus]:
     return train["train"], valid
 
 
-def test_no_sentence_is_on_both_sides_of_the_split() -> None:
-    corpus = _corpus([(f"s{i % 150}", f"t{i % 130}") for i in range(400)])
-    train, valid = _hold_out(corpus, seed=3)
+def test_pairs_that_share_no_side_are_held_out_first() -> None:
+    words = [(f"word {i % 10}", f"Wort {i % 7}") for i in range(200)]
+    train, valid = _hold_out(_corpus(words + [(f"s{i}", f"t{i}") for i in range(300)]), seed=3)
+    assert len(valid.pairs) == 25
+    assert all(pair.source.startswith("s") for pair in valid.pairs)
+    assert len(train.pairs) == 475
+    assert train.report.lines()[-1].endswith("no validation data was given: 25 pairs were held out for it")
+
+
+def test_if_all_pairs_share_a_side_few_others_are_left_out() -> None:
+    repeated = [(f"s{i % 200}", f"t{i % 200}") for i in range(400)]
+    for pairs in (repeated, [(source, f"t{i}") for i, (source, _) in enumerate(repeated)]):
+        train, valid = _hold_out(_corpus(pairs), seed=3)
+        assert (len(valid.pairs), len(train.pairs)) == (20, 380)
+    train, valid = _hold_out(_corpus([(f"s{i % 150}", f"t{i % 130}") for i in range(400)]), seed=3)
     assert len(valid.pairs) == 20
     assert not set(train.sources) & set(valid.sources)
     assert not set(train.targets) & set(valid.targets)
-    assert train.report.kept == len(train.pairs) < 380
-    assert any("20 pairs were held out" in line for line in train.report.lines())
+    left_out = 380 - len(train.pairs)
+    assert 0 < left_out < 40
+    assert f"20 pairs were held out for it, and {left_out} more that share a side" in train.report.lines()[-1]
 
 
 def test_the_split_is_fixed_by_the_seed() -> None:

@@ -312,6 +312,21 @@ def test_a_run_without_fingerprints_is_not_compared(tmp_path: Path) -> None:
     assert "is not known" in describe_changes(data, run)[0]
 
 
+def test_a_run_that_held_out_other_pairs_is_refused(tmp_path: Path) -> None:
+    files = write_corpus(tmp_path, 30, 8, name="v")
+    valid = {f"valid_{side}": path for side, path in files.items()}
+    for name, more in (("held_out", {}), ("given", valid)):
+        data, run = corpus_settings(tmp_path, **more), tmp_path / name
+        tokenizer = prepare_data(data, SIZES, BATCHING, 3, run).tokenizer
+        record = json.loads((run / "data.json").read_text())
+        (run / "data.json").write_text(json.dumps({**record, "version": 1}))
+        if more:
+            assert prepare_data(data, tokenizer, BATCHING, 3, run).changes == ()
+        else:
+            with pytest.raises(DataError, match=r"held out other pairs for validation, .*train anew"):
+                prepare_data(data, tokenizer, BATCHING, 3, run)
+
+
 # --- memory
 
 LINES = 1_000_000

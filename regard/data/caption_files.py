@@ -276,7 +276,7 @@ def _rows(lines: list[str], path: Path, splits: Sequence[str]) -> tuple[str, str
             "object a line with image and caption"
         )
     if re.match(r"[^\t]+#\d+\t", first):
-        return "Flickr tokens", "line", iter(_tokens(lines, path))
+        return "Flickr tokens", "line", iter(_tabs([re.sub(r"#\d+\t", "\t", line, count=1) for line in lines], path))
     return "file, tab, caption", "line", iter(_tabs(lines, path))
 
 
@@ -291,20 +291,6 @@ def _tabs(lines: Sequence[str], path: Path, wanted: str = "exactly one tab, betw
             rows.append((number, sides[0].strip(), sides[1]))
         elif line.strip():
             wrong.append(f"{path}: line {number} does not hold {wanted}; correct it")
-    if wrong:
-        raise DataError(*_first(wrong))
-    return rows
-
-
-def _tokens(lines: Sequence[str], path: Path) -> list[Row]:
-    """Parse Flickr8k.token.txt: `name.jpg#0`, a tab, the caption."""
-    wrong, rows = [], list[Row]()
-    for number, name, text in _tabs(lines, path):
-        file, mark, count = name.rpartition("#")
-        if mark and count.isdigit():
-            rows.append((number, file, text))
-        else:
-            wrong.append(f"{path}: line {number} begins with {name!r}; the other lines begin like name.jpg#0")
     if wrong:
         raise DataError(*_first(wrong))
     return rows

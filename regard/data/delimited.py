@@ -11,9 +11,9 @@ from regard.data.languages import named_code
 from regard.data.text import READ_LINE
 
 HEAD = 1000  # lines that the dialect of a file is inferred from
-_NAMES = re.compile(
-    "(source|src|target|tgt|trg|translation|english|german|french|spanish|italian|portuguese|dutch|swedish|polish|czech|"
-    "russian|turkish|arabic|hindi|chinese|japanese|korean|vietnamese)([ _](text|sentence))?|text|sentence|input|output"
+_NAMES = (
+    "source src target tgt trg translation text sentence input output english german french spanish italian portuguese "
+    "dutch swedish polish czech russian turkish arabic hindi chinese japanese korean vietnamese"
 )
 _NUMBER = re.compile(r"[\d.,:%+-]*")
 
@@ -34,9 +34,7 @@ class Dialect:
             if self.quoted is None and '"' in line:
                 self.quoted = self.is_quoted([(line, 1)])
             parts, size = [line], len(line)
-            is_open = (
-                bool(self.quoted and re.search(f'(^|{re.escape(self.delimiter)})"', line)) and line.count('"') % 2 > 0
-            )
+            is_open = self.quoted and line.count('"') % 2 > 0 and f'{self.delimiter}"' in self.delimiter + line
             while is_open and size <= READ_LINE and (following := next(lines, None)) is not None:
                 parts.append(following)
                 size, is_open = size + len(following) + 1, following.count('"') % 2 == 0
@@ -64,11 +62,11 @@ class Dialect:
 
     def notes(self) -> list[str]:
         """Return what to know of how the pairs were read."""
-        notes = ["fields stood in quotation marks, as spreadsheets write them; these were removed"]
-        notes = notes if self.quoted and self.delimiter == "\t" else []
-        notes += [f"line 1 names the columns ({', '.join(self.names)}) and was skipped"] if self.names else []
-        first, second = self.columns
-        return notes + ([f"columns {first + 1} and {second + 1} of {self.width} were read"] if self.width > 2 else [])
+        unquoted = ["fields stood in quotation marks, as spreadsheets write them; these were removed"]
+        skipped = [f"line 1 names the columns ({', '.join(self.names)}) and was skipped"]
+        columns = [f"columns {self.columns[0] + 1} and {self.columns[1] + 1} of {self.width} were read"]
+        quoted = self.quoted is True and self.delimiter == "\t"
+        return unquoted * quoted + skipped * bool(self.names) + columns * (self.width > 2)
 
     def is_quoted(self, records: Sequence[tuple[str, int]], whole: bool = False) -> bool | None:
         """Return whether a program that writes tables put the quotes there, and not an author; None: there are none.
@@ -106,10 +104,9 @@ def infer_dialect(head: Sequence[str], delimiters: str) -> Dialect:
     if pairs and len({*map(str.lower, names)}) == 2 and dialect.fields(head[0]) == rows[0]:
         # "it" and "es" are codes of languages, and words that translate each other: among such pairs they are words.
         words = [pair for pair in [names, *pairs] if re.fullmatch("[a-z]{2,3} [a-z]{2,3}", " ".join(pair))]
-        if all(map(_is_name, names)) and (names not in words or len(words) == 1):
+        parts = [part for name in names for part in re.split("[ _]", name.lower())]
+        if all(named_code(part) or part in _NAMES.split() for part in parts) and (
+            names not in words or len(words) == 1
+        ):
             dialect.names = names
     return dialect
-
-
-def _is_name(field: str) -> bool:
-    return bool(named_code(field.lower()) or _NAMES.fullmatch(field.lower()))

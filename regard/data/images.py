@@ -124,8 +124,7 @@ class ImageSettings(ImageSizeSettings):
     folder: str | None = Field(None, description="Folder of the images; file names in the captions are relative to it.")
     captions: str | None = Field(
         None,
-        description="File of their captions: lines of file, tab, caption; CSV; Flickr8k tokens; COCO's or Karpathy's JSON; or "
-        "JSON lines.",
+        description="File of their captions: lines of file, tab, caption; CSV; Flickr8k tokens; JSON (COCO, Karpathy).",
     )
     valid_captions: str | None = Field(None, description="Captions to validate on.")
     valid_folder: str | None = Field(None, description="Folder of their images, if it is another.")

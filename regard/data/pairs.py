@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, compress, islice
 from pathlib import Path
@@ -13,7 +13,7 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from regard.data.delimited import HEAD, Dialect, infer_dialect
+from regard.data.delimited import HEAD, infer_dialect
 from regard.data.text import CUT, JSON_SIZE, MAX_LINE, LineReader, data_path
 from regard.errors import DataError, UsageError
 from regard.reading import parse_json
@@ -150,13 +150,11 @@ class PairReader:
 
     def _read_pairs_file(self, reader: LineReader) -> Iterator[Row]:
         path, longest, wrong = str(self.files.pairs), self.files.max_line, dict[str, _Tally]()
-        lines, dialect, number = iter(reader), Dialect("\t"), 1
-        parse: Callable[[str], Row | str] = _parse_json
-        records: Iterator[tuple[str, int]] = ((line, 1) for line in lines)
-        if not self.files.is_json:
-            head = list(islice(lines, HEAD))
-            dialect = infer_dialect(head, ";,\t" if path.removesuffix(".gz").endswith(".csv") else "\t")
-            parse, records = dialect.pair, dialect.records(chain(head, lines))
+        lines, number = iter(reader), 1
+        head = [] if self.files.is_json else [*islice(lines, HEAD)]
+        dialect = infer_dialect(head, ";,\t" if path.lower().removesuffix(".gz").endswith(".csv") else "\t")
+        parse = _parse_json if self.files.is_json else dialect.pair
+        records = ((line, 1) for line in lines) if self.files.is_json else dialect.records(chain(head, lines))
         for record, count in records:
             row = (CUT, CUT) if CUT in record else parse(record) if record.strip() else ("", "")
             if not isinstance(row, str) and sum(map(len, row)) > longest:
@@ -167,7 +165,7 @@ class PairReader:
                 yield SKIPPED if number == 1 and dialect.names else row
                 yield from [SKIPPED] * (count - 1)
             number += count
-        self.notes = () if self.files.is_json else tuple(f"{path}: {note}" for note in dialect.notes())
+        self.notes = tuple(f"{path}: {note}" for note in dialect.notes())
         bad_lines = tuple(f"{path}: {tally.count:,} lines {problem}{tally}" for problem, tally in wrong.items())
         if causes := reader.causes or bad_lines:
             raise DataError(*causes)

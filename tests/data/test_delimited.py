@@ -84,7 +84,7 @@ TABLES: dict[str, tuple[str, list[str], Rows, list[str]]] = {
         [(HEAD + 10, '"Stop!"', '"Halt!"'), (HEAD + 11, '"a ""b"""', "c")],
         [],
     ),
-    "codes": ("a.tsv", ["EN\tde-CH", "a b\tc"], [(2, "a b", "c")], [f"{NAMES} (EN, de-CH)"]),
+    "codes": ("a.tsv", ["EN\tsentence_de", "a b\tc"], [(2, "a b", "c")], [f"{NAMES} (EN, sentence_de)"]),
     "languages": ("a.tsv", ["English sentence\tGerman", "it\tes"], [(2, "it", "es")], [NAMES]),
     "codes that are words": (
         "a.tsv",

@@ -63,12 +63,12 @@ class CorpusReport:
 
     name: str  # "train", "valid", "test", or that of a corpus of the mix
     files: tuple[str, ...]
-    read: int
+    read: int  # lines
     kept: int
     dropped: dict[str, Dropped] = field(default_factory=dict)  # by reason: empty, too long, odd length ratio, duplicate
     duplicates: int = 0  # kept pairs that occurred before
     notes: tuple[str, ...] = ()  # on byte-order marks and CRs that were removed, and on how pairs were read
-    other_lines: int = 0  # that hold no pair of their own, and are counted in `read`
+    other_lines: int = 0  # those read that are `SKIPPED`
 
     def lines(self) -> list[str]:
         """Return the report as lines of text."""
@@ -117,10 +117,10 @@ class PairFiles:
 
 
 class PairReader:
-    """Reads the raw pairs of a corpus line by line.
+    """Reads the raw pairs of a corpus line by line; a line that is no pair is `SKIPPED`.
 
-    After the last pair, `count` is their number and `notes` says what was repaired. Everything that is wrong with any
-    of the files is raised there in one DataError.
+    After the last pair, `count` is the number of lines and `notes` says what was repaired. Everything that is wrong
+    with any of the files is raised there in one DataError.
     """
 
     def __init__(self, files: PairFiles) -> None:

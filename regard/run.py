@@ -347,7 +347,7 @@ class _Session:
             warnings.simplefilter("ignore")
             translations = load(self.out, self.device, "native").translate(lines)
         lowest = (min((part.score for part in translation.parts), default=0.0) for translation in translations)
-        scores = sorted(score for score in lowest if score < 0)  # 0: copied
+        scores = sorted(score for score in lowest if -math.inf < score < 0)  # 0: copied
         threshold = math.floor(1e4 * scores[int(DOUBTFUL * len(scores))]) / 1e4 if scores else None
         search = settings.search.with_values(score_threshold=threshold)
         write_settings(self.out, settings.with_values(search=search))
@@ -419,13 +419,8 @@ def _make_folder(recipe: Recipe, data: PreparedData, out: Path, own_id: str = ""
     """Write the files that stay the same through a run; `config.json` comes last."""
     images, parent = recipe.data.images, parent_of(recipe)
     image_size = None if images is None else images.size_settings
-    settings = FolderSettings(
-        model=recipe.model,
-        tokenizer=recipe.tokenizer,
-        search=recipe.search,
-        images=image_size,
-        languages=recipe.data.languages,
-    )
+    parts = {name: getattr(recipe, name) for name in ("model", "tokenizer", "search")}
+    settings = FolderSettings(**parts, images=image_size, languages=recipe.data.languages)
     name, longest = length_setting(settings), data.longest_source
     if parent is not None:  # its weights have learnt its longest sentences
         longest = max(longest, getattr(load_settings(parent).search, name) or 0)

@@ -25,7 +25,7 @@ class ChunkResult:
     notes: tuple[str, ...]
     known: int
     unknown: int
-    doubtful: int
+    doubtful: int = 0
 
 
 @dataclass(frozen=True)

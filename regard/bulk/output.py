@@ -40,7 +40,7 @@ class OutputMark:
     unknown: int = 0  # lines in any other
     doubtful: int = 0  # lines whose translation is doubtful
 
-    def after(self, lines: int, digest: str, known: int, unknown: int, doubtful: int) -> OutputMark:
+    def after(self, lines: int, digest: str, known: int, unknown: int, doubtful: int = 0) -> OutputMark:
         """Return the mark after one more chunk, which ends at line `lines`."""
         sums: Any = {
             "known": self.known + known,

@@ -310,11 +310,9 @@ class RuntimeModel:
         )
 
     def _part(self, result: Any, index: int, part: int) -> LinePart:
-        part_of_line = self._library.regard_part(result, index, 0, part)
-        source = ctypes.string_at(part_of_line.source, part_of_line.source_size).decode()
-        return LinePart(
-            source, ctypes.string_at(part_of_line.text, part_of_line.text_size).decode(), part_of_line.score
-        )
+        item = self._library.regard_part(result, index, 0, part)
+        source, text = ctypes.string_at(item.source, item.source_size), ctypes.string_at(item.text, item.text_size)
+        return LinePart(source.decode(), text.decode(), item.score)
 
     def _step(self, result: Any, step: int) -> Step:
         library, count, ids = self._library, ctypes.c_size_t(), (ctypes.c_int32 * step)()

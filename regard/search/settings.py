@@ -79,7 +79,7 @@ class SearchSettings(Settings):
         None, ge=0, le=COUNT, description="sentences of a line of the training data, on average"
     )
     score_threshold: float | None = Field(
-        None, ge=-FACTOR, le=0, description="score below which a translation is doubtful; learnt from validation data"
+        None, ge=-COUNT, le=0, description="score below which a translation is doubtful; learnt from validation data"
     )
     max_line: int = Field(MAX_LINE, ge=1, le=COUNT, description="most characters of a line; a longer one is refused")
     max_whole: int = Field(

@@ -31,12 +31,8 @@ class PyTorchEngine:
     def __init__(self, path: Path, precision: Any, threads: int, reply: Replies) -> None:
         """Load the folder. Raises ModelFolderError if it is damaged."""
         torch.set_num_threads(threads)
-        self._pipeline, self._path, self._reply, self._precision = (
-            load(path, precision=precision),
-            path,
-            reply,
-            precision,
-        )
+        self._pipeline = load(path, precision=precision)
+        self._path, self._reply, self._precision = path, reply, precision
         self._calls: queue.SimpleQueue[tuple[int, Message]] = queue.SimpleQueue()
         self._waiting: set[int] = set()
         start_thread(self._work)

@@ -129,10 +129,10 @@ def test_a_repetitive_translation_is_reported(regard: Command, transformer: Path
     assert empty["repetition"] is None
     assert row["repetition"]["times"] >= 5, "so small a model repeats itself at such length"
     assert row["repetition"]["text"] in row["text"]
-    assert len(done.warnings) == 1
-    assert done.warnings[0].startswith("standard input, line 2: the translation repeats ")
+    (repeats,) = (warning for warning in done.warnings if "doubtful" not in warning)
+    assert repeats.startswith("standard input, line 2: the translation repeats ")
     streamed = regard("translate", transformer, "--stream", "--min-length", 120, stdin=b"\n" + line + b"\n")
-    assert streamed.warnings == done.warnings
+    assert streamed.warnings == [repeats]
 
 
 def test_models_with_one_vocabulary_form_an_ensemble(regard: Command, transformer: Path, recurrent: Path) -> None:

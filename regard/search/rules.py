@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Protocol
 
 import numpy as np
@@ -193,6 +194,7 @@ def next_bytes(ids: Sequence[int], byte_tokens: Mapping[int, bytes]) -> list[int
     return [token for token, byte in byte_tokens.items() if begun and begins_character(begun + byte)]
 
 
+@lru_cache(1 << 12)
 def begins_character(text: bytes) -> bool:
     """Return whether there is a character in UTF-8 that begins with these bytes."""
     completed = ((text + 3 * last).decode("utf-8", "ignore") for last in (b"\x80", b"\xbf"))

@@ -128,10 +128,7 @@ class Vocabulary:
         return {index: text for index, text in enumerate(self.surface_bytes) if len(text) == 1 and text >= b"\x80"}
 
     def decode(self, ids: Iterable[int]) -> str:
-        """Decode ids to a line of text; PAD, BOS and EOS are skipped, UNK becomes ⁇.
-
-        Bytes that form no character are left out, such as those at the end of a target that was cut.
-        """
+        """Decode ids to a line of text, without PAD, BOS, EOS and bytes that form no character; UNK becomes ⁇."""
         return clean(self._join([int(index) for index in ids if index not in (PAD, BOS, EOS)], "⁇"))
 
     def detokenised(self, rows: Sequence[Sequence[int]]) -> list[str]:

@@ -26,6 +26,7 @@ from regard.search.rules import (
     RequiredTerms,
     Rule,
     SuppressTokens,
+    WholeCharacters,
     begins_character,
     next_bytes,
 )
@@ -386,7 +387,7 @@ class Beams:
 
 def _default_rules(settings: SearchSettings) -> Iterator[Rule]:
     """Yield the rules that settings and tasks can ask for; the prefix comes last and overrules the others."""
-    yield from (BannedPhrases(), RequiredTerms())
+    yield from (WholeCharacters(), BannedPhrases(), RequiredTerms())
     if settings.min_length:
         yield MinLength(settings.min_length)
     if settings.no_repeat_ngram:

@@ -187,6 +187,24 @@ def is_word_boundary(text: bytes) -> bool:
     return not text[-_LONGEST_CHARACTER:].decode("utf-8", "ignore")[-1:].isalnum()
 
 
+@dataclass(frozen=True)
+class WholeCharacters(Rule):
+    """Begin no character byte by byte that would end beyond the longest target."""
+
+    def applies_to(self, task: Task) -> bool:
+        return bool(task.byte_tokens)
+
+    def bans(self, beams: BeamView) -> Bans:
+        late: list[tuple[int, int]] = []
+        for b, task in enumerate(beams.tasks):
+            if (room := task.max_steps - 1 - int(beams.lengths[b])) < _LONGEST_CHARACTER:
+                least = (b"\x80", b"\xc0", b"\xe0", b"\xf0")[room]  # bytes that begin more than so many
+                rows = range(b * beams.width, (b + 1) * beams.width)
+                late += [(row, token) for token, byte in task.byte_tokens.items() if byte >= least for row in rows]
+        pairs = np.array(late, np.int64).reshape(-1, 2)
+        return pairs[:, 0], pairs[:, 1]
+
+
 def next_bytes(ids: Sequence[int], byte_tokens: Mapping[int, bytes]) -> list[int]:
     """Return the only tokens that may follow a prefix that ends within a character; none if that is whole."""
     text = b"".join(byte_tokens.get(token, b" ") for token in ids[-_LONGEST_CHARACTER + 1 :])

@@ -38,9 +38,7 @@ def check(table: Any, tasks: list[Task], settings: SearchSettings) -> int:
     count = 0
     for task, hypotheses in zip(tasks, decode(table, source(len(tasks)), tasks, settings), strict=True):
         for h in hypotheses:
-            text, size = codecs.utf_8_decode(written(h.ids), "strict", False)
-            count += sum(character != "-" for character in text)
-            assert size == len(h.ids) or len(h.ids) + 1 == task.max_steps, "only the longest target may be cut"
+            count += sum(character != "-" for character in written(h.ids).decode())
             assert h.log_prob == pytest.approx(recomputed(table, task.id, h.ids), abs=1e-4)
     return count
 

@@ -14,6 +14,8 @@
 #define SWEEP_EVERY 16    /* steps between two searches for blocks that no hypothesis refers to */
 #define MIN_SHARE 4       /* requests that are not shared out among threads: a step of several costs little more than one */
 #define LAST_RESORT (-1e30f) /* score of ending where nothing else is left */
+#define MOST_BYTES 4 /* of a character */
+#define FIRST_BYTES 51 /* that characters of several begin with */
 #define FORCED (-1e9f) /* score of a token of a prefix that a rule bans */
 
 int64_t most_steps_with(const RegardModel *model, const RegardOptions *options, int64_t source, int64_t required) {
@@ -98,9 +100,9 @@ static int grow_sentence(Sentence *s, int64_t beam, int64_t capacity) {
   return 0;
 }
 
-static int open_sentence(Sentence *s, Request *request, const Source *source) {
+static int open_sentence(Sentence *s, Request *request, const Source *source, const Tokenizer *target) {
   int64_t beam = request->options->beam;
-  *s = (Sentence){.request = request, .source = *source};
+  *s = (Sentence){.request = request, .source = *source, .target = target};
   s->beams = calloc((size_t)beam, sizeof(Beam));
   if (!s->beams || grow_sentence(s, beam, 16)) return -1;
   s->rows = 1;
@@ -125,7 +127,7 @@ int search_begin(Search *search, Request *const *requests, int64_t count) {
     free(ids);
     return -1;
   }
-  for (int64_t i = 0; i < count; i++) failed |= open_sentence(search->sentences + search->count++, requests[i], sources + i);
+  for (int64_t i = 0; i < count; i++) failed |= open_sentence(search->sentences + search->count++, requests[i], sources + i, d->model->target);
   for (int64_t i = search->count - count; i < search->count && !failed; i++) failed = force_prefix(d, search->sentences + i);
   free(ids);
   return failed ? -1 : 0;
@@ -149,7 +151,15 @@ static int64_t repeats(const Sentence *s, int64_t row, int n, int32_t token) {
   return found;
 }
 
+/* Whether a character that begins with this token would end beyond the longest target. */
+static int is_too_late(const Sentence *s, int32_t token) {
+  static const int least[] = {0x80, 0xc0, 0xe0, 0xf0}; /* bytes that begin more than so many */
+  int64_t room = s->request->max_steps - 1 - s->length;
+  return room >= 0 && room < MOST_BYTES && tokenizer_byte(s->target, token) >= least[room];
+}
+
 static int is_banned(const Sentence *s, const RegardOptions *o, int64_t row, int32_t token) {
+  if (is_too_late(s, token)) return 1;
   if (token == EOS && s->length < o->min_length) return 1;
   return o->no_repeat_ngram && repeats(s, row, o->no_repeat_ngram, token) > 0;
 }
@@ -163,6 +173,7 @@ static int64_t tokens_needed(const Search *search) {
     int64_t selectable = o->beam + (o->beam > 1);
     for (int64_t row = 0; row < s->rows; row++) {
       int64_t banned = s->length < o->min_length;
+      if (s->request->max_steps - 1 - s->length < MOST_BYTES) banned += FIRST_BYTES;
       if (o->no_repeat_ngram) banned += repeats(s, row, o->no_repeat_ngram, -1);
       if (selectable + banned > most) most = selectable + banned;
       if (s->request->trace && TRACE_WIDTH > most) most = TRACE_WIDTH;
@@ -303,10 +314,10 @@ static int64_t widest_beam(const Search *search) {
 /* --- one step of all ------------------------------------------------------------------------------------------ */
 
 /* State of the text that a row has written; its last three tokens tell. */
-static int state_of(const Sentence *s, const Tokenizer *target, int64_t row) {
+static int state_of(const Sentence *s, int64_t row) {
   int state = WHOLE;
   for (int64_t i = s->length > 3 ? s->length - 3 : 0; i < s->length; i++) {
-    int byte = tokenizer_byte(target, s->history[row * s->capacity + i]), next = byte < 0 ? WHOLE : utf8_next(state, byte);
+    int byte = tokenizer_byte(s->target, s->history[row * s->capacity + i]), next = byte < 0 ? WHOLE : utf8_next(state, byte);
     if (next < 0) next = utf8_next(WHOLE, byte);
     state = next < 0 ? WHOLE : next;
   }
@@ -329,7 +340,7 @@ static int lay_out(Search *search) {
     int64_t blocks = is_recurrent ? 1 : s->length;
     for (int64_t row = 0; row < s->rows; row++, n++) {
       step->tokens[n] = s->beams[row].token, step->positions[n] = s->length, step->lengths[n] = blocks;
-      step->states[n] = (uint8_t)state_of(s, d->model->target, row);
+      step->states[n] = (uint8_t)state_of(s, row);
       step->memories[n] = s->source.memory, step->entries[n] = s->source.entries;
       memcpy(step->past + n * longest, s->past + row * s->capacity, (size_t)blocks * sizeof(float *));
       if (!(step->blocks[n] = new_block(s, d))) return -1;

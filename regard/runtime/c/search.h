@@ -39,6 +39,7 @@ typedef struct { /* one row of a sentence's beam */
 
 typedef struct Sentence { /* a request while it is searched */
   Request *request;
+  const Tokenizer *target;
   Source source;
   int64_t rows, length; /* hypotheses, and tokens of each */
   Beam *beams;          /* (beam) */

@@ -90,9 +90,10 @@ class Attention(nn.Module):
     def empty(self, rows: int) -> Memory:
         """Return a memory without entries: the start of a KV cache."""
         # `new_empty` of a sharded parameter would be sharded, which memories are not; unprojected, there may be none
-        like = next(self.parameters(), torch.empty(0))
+        like = next(self.parameters(), None)
+        dtype, device = (None, None) if like is None else (like.dtype, like.device)
         sizes = self.score.query_size, self.value_size // self.heads
-        keys, values = (torch.empty(rows, self.heads, 0, size, dtype=like.dtype, device=like.device) for size in sizes)
+        keys, values = (torch.empty(rows, self.heads, 0, size, dtype=dtype, device=device) for size in sizes)
         return Memory(keys, values)
 
     def forward(

@@ -66,7 +66,8 @@ def unknown_script(
     Translations of such lines are meaningless. `start` is the number of the first line in the file `name`.
     """
     unknown_share = translator.tokenizer.source.unknown_share
-    unknown = [f"{number}" for number, line in enumerate(lines, start) if line.strip() and unknown_share(line) > 0.5]
+    written = ((number, line) for number, line in enumerate(lines, start) if any(map(str.isalpha, line)))
+    unknown = [f"{number}" for number, line in written if unknown_share(line) > 0.5]
     if not unknown:
         return 0, None
     many = len(unknown) > 1

@@ -16,13 +16,15 @@ from dataclasses import dataclass, field
 from regard.data.sentences import NEWLINE, check_count, has_letters, needs_space, sentence_ends
 from regard.documents.elements import Elements, MarkupOptions, Role, find_elements
 from regard.documents.projection import project
-from regard.documents.tagged_sentence import Mark, Piece, TaggedSentence, build_sentence
+from regard.documents.tagged_sentence import Mark, Piece, TaggedSentence, build_sentence, split_word
 from regard.documents.tags import Kind, tokenize
 from regard.documents.writing import Source, write_sentence
 from regard.errors import UsageError
 
-_ATOM = re.compile(r"\s+|(?:[^\s&]|&(?![#\w]))+|(?P<entity>&(?:#[0-9A-Za-z]*|\w+);?)")
+_ATOM = re.compile(r"\s+|(?:[^\s&]|&(?![#\w])|&(?=#\w{20}))+|(?P<entity>&(?:#[0-9A-Za-z]*|\w+);?)")
+"""White space, words, entities; a number of twenty digits is none of a character."""
 _XML_ENTITIES = {"&amp;": "&", "&lt;": "<", "&gt;": ">", "&quot;": '"', "&apos;": "'"}
+_CLOSING = frozenset(".,;:!?…)]}”’»。，、！？」』）")
 _MOST_WORDS, _LONGEST = 8, 60
 """Words and characters of an element kept whole up to which they stand in the line that is translated."""
 
@@ -110,8 +112,10 @@ class _Paragraph:
                 self.entries.append(Mark(match.start(), match.end(), Role.POINT, -1, -1))
 
     def add_piece(self, start: int, end: int, text: str, whole: int = -1) -> None:
-        """Add a word or a part of one."""
-        if self.after_space and self.length:
+        """Add a word or a part of one; a mark of punctuation right after a tag belongs to the word before that."""
+        follows_mark = self.entries and isinstance(self.entries[-1], Mark) and self.entries[-1].end == start
+        is_closing = follows_mark and text[0] in _CLOSING and not split_word(text)[1]
+        if self.after_space and self.length and not is_closing:
             self.parts.append(" ")
             self.length += 1
             self.word += 1
@@ -176,8 +180,7 @@ def _paragraphs(text: str, kind: Kind, elements: Elements) -> Iterator[_Paragrap
                 yield paragraph
                 paragraph, start = _Paragraph(text, kind), newline.end()
             paragraph.add_text(start, token.end)
-        elif role in (Role.UNIT, Role.SEALED, Role.FIGURE):
-            _add_whole(paragraph, elements, index)
+        elif role in (Role.UNIT, Role.SEALED, Role.FIGURE, Role.OPEN) and _add_whole(paragraph, elements, index):
             index = partner
         else:
             paragraph.add_mark(Mark(token.start, token.end, role, index, partner))
@@ -185,22 +188,32 @@ def _paragraphs(text: str, kind: Kind, elements: Elements) -> Iterator[_Paragrap
     yield paragraph
 
 
-def _add_whole(paragraph: _Paragraph, elements: Elements, index: int) -> None:
-    """Add an element that is kept whole: as words if its text is short, else as a mark."""
-    partner, role = elements.partners[index], elements.roles[index]
+def _add_whole(paragraph: _Paragraph, elements: Elements, index: int) -> bool:
+    """Add an element that is kept whole or has no letters, as words or as a mark; return whether it is one of these."""
+    partner, role, name = elements.partners[index], elements.roles[index], elements.tokens[index].name
     start, end = elements.tokens[index].start, elements.tokens[partner].end
     inside = _Paragraph(paragraph.text, paragraph.kind)
-    if role is Role.UNIT and end - start < 20 * _LONGEST:
-        for token in elements.tokens[index + 1 : partner]:
-            if token.kind == "text":
-                inside.add_text(token.start, token.end)
-    words = "".join(inside.parts).split()
-    if not words or len(words) > _MOST_WORDS or inside.length > _LONGEST:
-        paragraph.add_mark(Mark(start, end, Role.VISIBLE if role is Role.FIGURE else Role.POINT, index, -1))
-        return
+    is_short = role in (Role.UNIT, Role.OPEN) and end - start < 20 * _LONGEST
+    for token in elements.tokens[index + 1 : partner] if is_short else ():
+        if token.kind == "text":
+            inside.add_text(token.start, token.end)
+    plain = "".join(inside.parts)
+    if role is Role.OPEN and (not is_short or has_letters(plain) or Role.BREAK in elements.roles[index:partner]):
+        return False
+    words, is_followed = plain.split(), paragraph.text[end : end + 1].isalnum()
+    before = paragraph.parts[-1][-1] if paragraph.parts and not paragraph.after_space else ""
+    is_glued = name != "sub" and not is_followed and (before.isalnum() or before in _CLOSING)
+    is_note = name == "sup" or plain[:1] == "[" or is_glued or not any(map(str.isdecimal, plain))
+    is_punctuation = bool(plain) and not split_word(plain)[1]  # it may end a sentence, so a model has to see it
+    is_sign = is_note and not is_punctuation and not has_letters(plain)
+    if is_sign or len(words) > _MOST_WORDS or inside.length > _LONGEST:
+        is_visible = role is Role.FIGURE or inside.after_space or (plain and is_followed)
+        paragraph.add_mark(Mark(start, end, Role.VISIBLE if is_visible else Role.POINT, index, -1))
+        return True
     for number, word in enumerate(words):
         paragraph.after_space |= number > 0
         paragraph.add_piece(start, end, word, index)
+    return True
 
 
 def _cut(entries: Sequence[Piece | Mark], ends: Sequence[int]) -> tuple[list[Piece | Mark], list[int]]:

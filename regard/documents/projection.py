@@ -19,6 +19,8 @@ from regard.documents.tagged_sentence import Node, Position, TaggedSentence, Uni
 from regard.documents.word_links import WordLinks
 
 _LATIN = re.compile(r"[!-~]+")
+_NUMBER = re.compile(r"\d(?:[^\w\s]*\d)*")
+_ENDS = frozenset(".!?…。！？")
 _DEEPEST = 64
 """Mean depth of the words' elements from which on tags are spread proportionally: time stays linear."""
 _SHALLOW = 10_000
@@ -57,8 +59,6 @@ def project(
 ) -> tuple[list[TargetUnit], list[Entry]]:
     """Return the units of a translation, and the order in which they and the marks of the sentence are written."""
     links = WordLinks.complete(sentence.words, words, alignments)
-    if any(node.is_whole for node in sentence.nodes):
-        _claim_copies(sentence, words, links)
     units = _target_units(sentence, words, links)
     if not sentence.marks and len(sentence.nodes) == 1:
         return units, [Entry("unit", index) for index in range(len(units))]
@@ -74,33 +74,13 @@ def project(
     return units, _order(sentence.nodes, units, ranges)
 
 
-def _claim_copies(sentence: TaggedSentence, words: Sequence[str], links: WordLinks) -> None:
-    """Link words of elements that are kept whole to their copies in the translation, if there are any."""
-    copies = dict[str, list[int]]()
-    for position, word in reversed([*enumerate(words)]):
-        for key in {split_word(word)[1], *_LATIN.findall(word)}:  # in other scripts, endings follow without a space
-            copies.setdefault(key, []).append(position)
-    source_words, claimed = sentence.words, set[int]()
-    for unit in sentence.units:
-        if not sentence.nodes[unit.node].is_whole or len(unit.text) == 1 or unit.text not in copies:
-            continue
-        linked = [target for target in links.targets[unit.word] if unit.text in words[target]]
-        while not linked and copies[unit.text]:
-            target = copies[unit.text].pop()
-            is_copy_of_other = any(source_words[source] == words[target] for source in links.sources[target])
-            linked = [] if target in claimed or is_copy_of_other else [target]
-        if linked and linked[0] not in claimed:
-            claimed.add(linked[0])
-            links.claim(unit.word, linked[0])
-
-
 @dataclass
 class _SourceWord:
     """The units of a source word: all, the one whose element decides, and those at its ends (-1: none)."""
 
     text: str
     units: list[int] = field(default_factory=list)
-    rank: tuple[bool, int, int, int] = (False, -1, 0, 0)
+    rank: tuple[bool, bool, int, int, int] = (False, False, -1, 0, 0)
     lead: int = -1
     first: int = -1
     last: int = -1
@@ -111,10 +91,11 @@ class _SourceWord:
         """The unit in the innermost element, of these the longest; no punctuation beside others."""
         return -self.rank[-1]
 
-    def add(self, number: int, unit: Unit, depth: int) -> None:
+    def add(self, number: int, unit: Unit, node: Node) -> None:
         """Add a unit; they come in order."""
         self.units.append(number)
-        self.rank = max(self.rank, (unit.position is Position.CORE, depth, len(unit.text), -number))
+        is_core = unit.position is Position.CORE
+        self.rank = max(self.rank, (is_core, not node.is_symbol, node.depth, len(unit.text), -number))
         if unit.position is Position.LEAD:
             self.lead = number
         elif unit.position is Position.TRAIL:
@@ -128,7 +109,7 @@ def _target_units(sentence: TaggedSentence, words: Sequence[str], links: WordLin
     """Split the words of a translation as those that they are linked to."""
     source_words = [_SourceWord(text) for text in sentence.words]
     for number, unit in enumerate(sentence.units):
-        source_words[unit.word].add(number, unit, sentence.nodes[unit.node].depth)
+        source_words[unit.word].add(number, unit, sentence.nodes[unit.node])
     units = list[TargetUnit]()
     for index, word in enumerate(words):
         linked = [source_words[source] for source in links.sources[index]]
@@ -140,9 +121,48 @@ def _target_units(sentence: TaggedSentence, words: Sequence[str], links: WordLin
                 units.append(TargetUnit(unit.text, index, is_word, number, number, unit.node, True))
         elif linked:
             units += _split_as(sentence, TargetUnit(word, index, True), linked, links.is_given)
-        elif word:
-            units.append(TargetUnit(word, index, True))
-    return units
+        else:
+            lead, core, trail = split_word(word)
+            parts = ((lead, not core), (core, True), (trail, False))
+            units += [TargetUnit(part, index, is_word) for part, is_word in parts if part]
+    return _claim_copies(sentence, units) if any(node.is_whole for node in sentence.nodes) else units
+
+
+def _claim_copies(sentence: TaggedSentence, units: Sequence[TargetUnit]) -> list[TargetUnit]:
+    """Let elements that are kept whole stand for their copies, rather than for words that are linked to them.
+
+    One without letters may stand for another number, or the last mark of the sentence, but never for a word.
+    """
+    wholes = [unit for unit in sentence.units if sentence.nodes[unit.node].is_whole]
+    numbers = {unit.node for unit in wholes if sentence.nodes[unit.node].is_symbol and _NUMBER.search(unit.text)}
+    wanted, claims = {(unit.node, unit.text) for unit in wholes}, dict[int, Unit]()
+    free, owned = dict[str, list[int]](), set[tuple[int, str]]()
+    for index, unit in enumerate(units):
+        if (unit.node, unit.text) in wanted:
+            owned.add((unit.node, unit.text))
+        elif not unit.is_copy:
+            for text in {unit.text, *_LATIN.findall(unit.text), *_NUMBER.findall(unit.text)}:
+                free.setdefault(text, []).append(index)
+    for whole in reversed(wholes):
+        is_end = whole is sentence.units[-1] and units and {whole.text, units[-1].text} <= _ENDS
+        copies = free.get(whole.text) or ([len(units) - 1] if is_end else [])
+        is_word = len(whole.text) == 1 and whole.text.isalpha() and copies and units[copies[-1]].node != whole.node
+        if copies and copies[-1] not in claims and (whole.node, whole.text) not in owned and not is_word:
+            claims[copies.pop()] = whole
+    claimed = {node for node, _ in owned} | {whole.node for whole in claims.values()}
+    result = list[TargetUnit]()
+    for index, unit in enumerate(units):
+        is_number = unit.node in numbers - claimed and _NUMBER.fullmatch(unit.text)
+        is_wrong = unit.node in claimed or (unit.node >= 0 and sentence.nodes[unit.node].is_symbol and not is_number)
+        rest = -1 if is_wrong and (unit.node, unit.text) not in owned else unit.node
+        if index not in claims:
+            result.append(unit._replace(node=rest))
+            continue
+        copy = claims[index].text if claims[index].text in unit.text else unit.text
+        before, _, after = unit.text.rpartition(copy)
+        parts = ((before, False, rest), (copy, unit.is_word, claims[index].node), (after, False, rest))
+        result += [unit._replace(text=text, is_word=is_word, node=node) for text, is_word, node in parts if text]
+    return result
 
 
 def _split_as(
@@ -154,12 +174,10 @@ def _split_as(
     """
     deciding = sentence.units[max(linked, key=lambda word: word.rank).deciding]
     lead, core, trail = split_word(whole.text)
-    if not core:
-        lead, core, trail = "", whole.text, ""
-    is_whole = sentence.nodes[deciding.node].is_whole
-    is_part = deciding.text in _LATIN.findall(whole.text) or (len(deciding.text) > 1 and deciding.text in whole.text)
-    if is_whole and (deciding.text == core or is_part):
-        lead, core, trail = whole.text.partition(deciding.text)
+    if not core and linked[0].lead >= 0 > linked[0].first and linked[0].trail >= 0:
+        lead, trail = lead[: len(lead) // 2], lead[len(lead) // 2 :]  # quotes around an element without words
+    elif not core:
+        lead, core = "", whole.text
     first, last = (linked[0], linked[-1]) if is_given else (_SourceWord(""), _SourceWord(""))
 
     def node_of(numbers: Iterable[int]) -> int:
@@ -287,6 +305,7 @@ class _Positions:
             self._cores[word] = index if units[index].is_word or self._cores[word] < 0 else self._cores[word]
         for word in reversed(range(words)):
             self._word_starts[word] = min(self._word_starts[word], self._word_starts[word + 1])
+        self._end = len(units) - bool(units and not units[-1].is_word and not split_word(units[-1].text)[1])
         linked = [bool(targets) for targets in links.targets]
         self._before = list(accumulate((word if flag else -1 for word, flag in enumerate(linked)), max))
         after = accumulate((word if linked[word] else len(linked) for word in reversed(range(len(linked)))), min)
@@ -295,19 +314,18 @@ class _Positions:
     def of(self, node: Node) -> int:
         """Return the target position of a node without units."""
         source = self._sentence.units
-        own = self._after[source[node.start].word] if node.start < node.end else len(self._after)
+        own = self._after[source[node.start].word] if node.start < node.end and not node.is_symbol else len(self._after)
         if own < len(self._after) and own <= source[node.end - 1].word:
             return self._word_starts[self._links.targets[own][-1] + 1]
-        left, right = node.start - 1, node.start
+        left, right = node.start - 1, node.end
+        if right == len(source) and not split_word(source[-1].text)[1]:
+            return len(self._units)
+        position = -1
         if left >= 0 and right < len(source) and source[left].word == source[right].word:
             position = self._inside_word(left, right)
-            if position >= 0:
-                return position
-        before, after = (source[left].word if left >= 0 else -1), (source[right].word if right < len(source) else -1)
-        mark = self._sentence.marks[node.opener] if node.opener >= 0 else None
-        touches_left = mark is not None and left >= 0 and source[left].end == mark.start
-        touches_right = mark is not None and right < len(source) and source[right].start == mark.end
-        return self._between_words(before, after, touches_left and not touches_right)
+        if position < 0:
+            position = self._between_words(node, left, right)
+        return min(position, self._end)
 
     def _inside_word(self, left: int, right: int) -> int:
         """Return the position inside of the translation of a word; -1 if it has none."""
@@ -317,17 +335,28 @@ class _Positions:
         targets = self._links.targets[unit.word]
         return self._cores[targets[-1]] + (unit.position is not Position.LEAD) if targets else -1
 
-    def _between_words(self, before: int, after: int, prefers_left: bool) -> int:
+    def _between_words(self, node: Node, left: int, right: int) -> int:
         """Return the position before the translation of the next word or after that of the last, of the nearer one."""
+        source, count = self._sentence.units, len(self._before)
+        before, after = (source[left].word if left >= 0 else -1), (source[right].word if right < len(source) else -1)
+        mark = self._sentence.marks[node.opener] if node.opener >= 0 else None
+        touches_left = mark is not None and left >= 0 and source[left].end == mark.start
+        touches_right = mark is not None and right < len(source) and source[right].start == mark.end
         linked_before = self._before[before] if before >= 0 else -1
-        linked_after = self._after[after] if after >= 0 else len(self._before)
-        left = before - linked_before if linked_before >= 0 else len(self._before)
-        right = linked_after - after if linked_after < len(self._before) else len(self._before)
-        if left < right or (left == right < len(self._before) and prefers_left):
+        linked_after = self._after[after] if after >= 0 else count
+        to_left = before - linked_before if linked_before >= 0 else count
+        to_right = linked_after - after if linked_after < count else count
+        if to_left < to_right or (to_left == to_right < count and touches_left and not touches_right):
             return self._word_starts[self._links.targets[linked_before][-1] + 1]
-        if right < len(self._before):
-            return self._word_starts[self._links.targets[linked_after][0]]
-        return 0
+        if to_right == count:
+            return 0
+        last = self._links.targets[linked_before][-1] if to_left == 0 else -1
+        targets = self._links.targets[linked_after]
+        target = next((target for target in targets if target > last), targets[0])
+        # what had a word before it does not come first, but follows an article if there is one
+        is_inner = right < len(source) and source[right].node == node.parent
+        follows = is_inner and target == 0 and (1 in targets or (linked_before >= 0 and before == after))
+        return self._word_starts[target + follows]
 
 
 def _order(nodes: Sequence[Node], units: Sequence[TargetUnit], ranges: _Ranges) -> list[Entry]:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import NamedTuple
 
+from regard.data.sentences import has_letters
 from regard.documents.elements import Role
 
 _PUNCTUATION = ".,;:!?…\"'“”‘’«»‹›()[]{}<>¿¡。、，．！？：；・「」『』（）【】《》〈〉„‚–—-"
@@ -61,7 +62,7 @@ class Node:
     """An element, an element that is kept whole, or a mark by itself; node 0 is the sentence.
 
     `opener` and `closer`: its marks, -1 if they stand outside the sentence. `start` and `end`: its units.
-    `token`: that of the start tag.
+    `token`: that of the start tag. `is_symbol`: it is kept whole and has no letters, so it takes no word's place.
     """
 
     parent: int
@@ -73,6 +74,7 @@ class Node:
     token: int = -1
     is_point: bool = False
     is_whole: bool = False
+    is_symbol: bool = False
 
     @property
     def comes_from_before(self) -> bool:
@@ -124,8 +126,9 @@ def build_sentence(entries: Sequence[Piece | Mark], line: str, follows: bool) ->
             node = len(nodes) - 1
         else:
             node = _add_node(sentence, stack[-1], entry.whole)
-            nodes[node].is_whole = True
+            nodes[node].is_whole = nodes[node].is_symbol = True
         whole = entry.whole
+        nodes[node].is_symbol &= not has_letters(entry.text)
         is_first = index == 0 or pieces[index - 1].word != entry.word
         is_last = index + 1 == len(pieces) or pieces[index + 1].word != entry.word
         _add_units(sentence, entry, entry.word - first_word, node, is_first, is_last)
@@ -176,7 +179,7 @@ def _add_units(sentence: TaggedSentence, piece: Piece, word: int, node: int, is_
     is_plain = len(piece.text) == piece.end - piece.start and piece.whole < 0
     lead, core, _ = split_word(piece.text)
     lead_end, core_end = (len(lead) if is_first else 0), (len(lead) + len(core) if is_last else len(piece.text))
-    if piece.whole >= 0 or (not core and is_first and is_last):
+    if (piece.whole >= 0 and core) or (not core and is_first and is_last):
         lead_end, core_end = 0, len(piece.text)
     elif not core:
         lead_end, core_end = (len(piece.text), len(piece.text)) if is_first else (0, 0 if is_last else len(piece.text))

@@ -33,14 +33,6 @@ class WordLinks:
         links._fill()
         return links
 
-    def claim(self, word: int, position: int) -> None:
-        """Link a source word and a target word with each other only."""
-        for target in self.targets[word]:
-            self.sources[target].remove(word)
-        for source in self.sources[position]:
-            self.targets[source].remove(position)
-        self.sources[position], self.targets[word] = [word], [position]
-
     def _add(self, word: int, position: int) -> None:
         self.sources[position].append(word)
         self.targets[word].append(position)

@@ -11,6 +11,8 @@ from regard.documents.projection import Entry, TargetUnit
 from regard.documents.tagged_sentence import TaggedSentence
 from regard.documents.tags import Kind
 
+_BEFORE, _BEHIND = re.compile(r"[(\[{\"“„‚‘«‹¿¡]"), re.compile(r"[\s.,;:!?…)\]}\"”’“»›]")
+"""Punctuation, and white space, that parts an element from the words around it, wherever it comes to stand."""
 _NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
@@ -67,6 +69,8 @@ class _Writer:
     def add(self, text: str, units: tuple[int, int], words: tuple[int, int]) -> None:
         """Write text, after the marks before it. `units`: the first and last source unit, `words`: target words."""
         all_units = self._sentence.units
+        if words[1] < words[0] and units[0] > 0 and all_units[units[0] - 1].end == all_units[units[0]].start:
+            words = (self._last_word, self._last_word)  # an element kept whole that stood at a word stands at one again
         if not self._parts:
             start, end = self._sentence.start, all_units[0].start
             gap = self._gap(0, start, end) or self._white_space(0, start, end) + self._arrange(False, True, False)
@@ -76,7 +80,7 @@ class _Writer:
                 before, after = all_units[units[0] - 1], all_units[units[0]]
                 if is_spaced == (before.word != after.word):
                     gap = self._gap(units[0], before.end, after.start)
-            gap = gap or self._arrange(True, True, is_spaced)
+            gap = gap or self._arrange(True, is_spaced or not _BEHIND.match(text), is_spaced)
         self._parts += [gap, text]
         self._last_unit, self._last_word = units[1], words[1]
         self.marks = []
@@ -112,12 +116,13 @@ class _Writer:
         for number in self.marks:
             mark = self._sentence.marks[number]
             is_point = mark.role not in (Role.OPEN, Role.CLOSE)
-            follows_space = is_point and may_begin and text[mark.start - 1 : mark.start].isspace()
+            edge = text[mark.start - 1 : mark.start]
+            follows_space = is_point and may_begin and (edge.isspace() or (is_spaced and _BEFORE.match(edge)))
             is_first_opened = mark.role is Role.OPEN and is_spaced and " " not in parts
             if (follows_space and parts[-1:] != [" "]) or is_first_opened:
                 parts.append(" ")
             parts.append(text[mark.start : mark.end])
-            if is_point and may_end and text[mark.end : mark.end + 1].isspace():
+            if is_point and may_end and _BEHIND.match(text, mark.end):
                 parts.append(" ")
         if is_spaced and " " not in parts:
             parts.append(" ")

@@ -42,6 +42,7 @@ class RuntimeEngine:
             "card": card,
             "layers": layers,
             "language_id": identification,
+            "splits_sentences": bool(self._model.options().split),
         }
 
     def submit(self, number: int, call: Message) -> None:

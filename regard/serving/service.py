@@ -33,7 +33,8 @@ class ServedModel:
 
     `name`: of its folder or file. `codes`: what a line has to begin with for each target language, of a model of many
     target languages; empty for others. `facts`: what is to be known of it (parameters, precision, licence, scores).
-    `alignment`: layer and head of attention that align words best, as in the card of the file.
+    `alignment`: layer and head of attention that align words best, as in the card of the file. `splits_sentences`: it
+    translates each sentence of a line by itself.
     """
 
     name: str
@@ -44,6 +45,7 @@ class ServedModel:
     facts: Mapping[str, str] = field(default_factory=dict)
     readme: str = ""
     alignment: Mapping[str, Any] | None = None
+    splits_sentences: bool = True
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from regard.serving.http_errors import bad_request, http_error, problem_details,
 from regard.serving.pairs import LanguagePairs
 from regard.serving.schemas import TranslateRequest, translation_data
 from regard.serving.service import DeadlineExceeded, SearchRequest, ServedHypothesis, ServedLine
-from regard.serving.texts import TranslatedText, lay_out, with_prefix
+from regard.serving.texts import TranslatedText, choose, with_prefix
 
 
 class EventStream(StreamingResponse):
@@ -87,8 +87,7 @@ async def _events(
     asked, service = call.parameters, call.server.service
     results = []
     for number, text in enumerate(texts):
-        layout = lay_out(text)
-        choice = pairs.choose(service, " ".join(layout.lines)[:10_000], asked.source, asked.target)
+        choice, layout = choose(service, pairs, text, (asked.source, asked.target))
         if choice.model is None or not layout.lines:
             results.append(TranslatedText(text, choice))
             continue

@@ -43,20 +43,31 @@ class Layout:
     put: Callable[[Sequence[ServedHypothesis]], str]
 
 
-def lay_out(text: str, layout: TextFormat = PLAIN) -> Layout:
-    """Take a text apart into the lines that are to be translated."""
+def lay_out(text: str, layout: TextFormat, sentences: bool = True) -> Layout:
+    """Take a text apart into the lines that are to be translated; without `sentences`, whatever the format says."""
+    sentences = sentences and layout.split != "0"
     if layout.kind == "text":
-        plain = split_text(text, sentences=layout.split != "0", newlines=layout.split != "nonewlines")
+        plain = split_text(text, sentences=sentences, newlines=layout.split != "nonewlines")
         return Layout(plain.lines, lambda hypotheses: plain.join([h.text for h in hypotheses]))
     options = MarkupOptions(
         ignore_tags=frozenset(layout.ignore_tags),
         splitting_tags=frozenset(layout.splitting_tags),
         non_splitting_tags=frozenset(layout.non_splitting_tags),
         outline=layout.outline,
-        sentences=layout.split != "0",
+        sentences=sentences,
     )
     page = parse_markup(text, layout.kind, options)
     return Layout(page.lines, lambda hypotheses: page.render([AlignedLine(h.text, h.alignments) for h in hypotheses]))
+
+
+def choose(
+    service: Service, pairs: LanguagePairs, text: str, languages: tuple[str, str], layout: TextFormat = PLAIN
+) -> tuple[Choice, Layout]:
+    """Choose a model for a text by its languages, and take the text apart as this model translates it."""
+    taken_apart = lay_out(text, layout)
+    choice = pairs.choose(service, " ".join(taken_apart.lines)[:10_000], *languages)
+    is_split = choice.model is None or choice.model.splits_sentences
+    return choice, taken_apart if is_split else lay_out(text, layout, sentences=False)
 
 
 @dataclass(frozen=True)
@@ -95,8 +106,7 @@ async def translate_texts(
     """
     parts = []
     for text in texts:
-        taken_apart = await _aside(len(text), lay_out, text, layout)
-        choice = pairs.choose(service, " ".join(taken_apart.lines)[:10_000], *languages)
+        choice, taken_apart = await _aside(len(text), choose, service, pairs, text, languages, layout)
         parts.append(_Part(text, taken_apart, choice))
     if layout.kind != "text":
         search = replace(search, alignments=True)

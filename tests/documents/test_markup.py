@@ -100,6 +100,57 @@ def test_tags_go_with_their_words(text: str, target: str, links: Links | None, r
     assert translate(f"<p>{text}</p>\n", target, links) == f"<p>{result}</p>\n"
 
 
+@pytest.mark.parametrize(
+    ("text", "target", "links", "result"),
+    [
+        # signs of notes and symbols: next to the word that they stood at, with the spaces that they had
+        ("Try FOOBAR<sup>®</sup> now!", "Jetzt FOOBAR!", [(0, 0), (1, 1)], "Jetzt FOOBAR<sup>®</sup>!"),
+        ("A guitar<sup>1</sup> sounds.", "Da klingt Gitarre.", [(1, 2), (2, 1)], "Da klingt Gitarre<sup>1</sup>."),
+        ("A guitar <a>[1]</a>.", "Eine Gitarre.", [(0, 0), (1, 1)], "Eine Gitarre <a>[1]</a>."),
+        ("A <i>★</i> man plays", "Ein Mann spielt", [(1, 0), (1, 1), (2, 2)], "Ein <i>★</i> Mann spielt"),
+        ("Ann<i>*</i> or Bob<i>†</i>.", "Bob oder Ann.", [(0, 2), (1, 1), (2, 0)], "Bob<i>†</i> oder Ann<i>*</i>."),
+        ("Home<b> | </b>Help<i>→</i>", "Start Hilfe", [(0, 0), (1, 1)], "Start<b> | </b>Hilfe<i>→</i>"),
+        ("<sup>12</sup>In the <b>&reg;</b> beginning", "Am Anfang", None, "<sup>12</sup>Am <b>&reg;</b> Anfang"),
+        ("<a href=x><i>→</i><b>1</b></a> sees a", "sieht", [(1, 0)], "<a href=x><i>→</i><b>1</b></a> sieht"),
+        # numbers: for the same number or another one, never for a word, and parts of words stay so
+        ("See <b>17</b> men", "Siehe siebzehn Männer", [(1, 1), (2, 2)], "Siehe siebzehn <b>17</b> Männer"),
+        ("<b>1,000</b> men see", "Es sehen 1.000 Männer", [(0, 2), (1, 3)], "Es sehen <b>1,000</b> Männer"),
+        ("With <b>2</b> dogs", "Mit Hunden", [(0, 0), (1, 1), (2, 1)], "Mit <b>2</b> Hunden"),
+        ("A <b>5</b> year boy", "Ein 5-jähriger Junge", [(1, 1), (2, 1), (3, 2)], "Ein <b>5</b>-jähriger Junge"),
+        ("Drink H<sub>2</sub>O now", "Jetzt H2O trinken", [(1, 1), (2, 0)], "Jetzt H<sub>2</sub>O trinken"),
+        ("Drink H<sub>2</sub>O now.", "Jetzt Wasser.", [(1, 1), (2, 0)], "Jetzt Wasser<sub>2</sub>."),
+        ("CO<sub>2</sub> gas", "CO2-Gas", [(0, 0), (1, 0)], "CO<sub>2</sub>-Gas"),
+        # punctuation: for the mark of the translation, whether it is the same or not
+        ("A man stops<b>.</b>", "Da hält ein Mann.", [(1, 3), (2, 1)], "Da hält ein Mann<b>.</b>"),
+        ("Hello <b>!</b>", "Hallo!", [(0, 0), (1, 0)], "Hallo<b>!</b>"),
+        ("Is it<b>?</b>", "Ist es.", [(0, 0), (1, 1)], "Ist es<b>?</b>"),
+        ("Home <i>—</i> Help", "Start Hilfe", [(0, 0), (2, 1)], "Start <i>—</i> Hilfe"),
+        # without any text: between the words whose neighbours those are, not first for an article alone
+        ("At most <x/> dogs.", "Die Hunde.", [(2, 0), (2, 1)], "Die <x/> Hunde."),
+        ("At most <x/> signs.", "Ein Wort von Zeichen.", [(2, 0), (1, 2), (2, 3)], "Ein Wort von <x/> Zeichen."),
+        ("At most <x/>.", "Bis zu.", None, "Bis zu <x/>."),
+        ("Delete “<x/>” now?", "Löschen „“ jetzt?", None, "Löschen „<x/>“ jetzt?"),
+        ("Delete “<x/>” now?", "„“ jetzt löschen?", [(0, 2), (1, 0), (2, 1)], "„<x/>“ jetzt löschen?"),
+        ("Delete “<x/>” now?", "Jetzt löschen?", [(0, 1), (2, 0)], "Jetzt <x/> löschen?"),
+    ],
+)
+def test_elements_without_letters_are_kept(text: str, target: str, links: Links | None, result: str) -> None:
+    if "<x/>" in text:
+        assert translate(text, target, links, "xml") == result
+    assert translate(f"<p>{text}</p>\n".replace("<x/>", "<wbr>"), target, links) == f"<p>{result}</p>\n".replace(
+        "<x/>", "<wbr>"
+    )
+
+
+@pytest.mark.parametrize("note", ["<sup>1</sup>", '<a href="#fn1">[1]</a>', "<sup>[<a>2</a>]</sup>", "<i>†</i>", "[1]"])
+def test_notes_after_a_sentence_stay_with_it(note: str) -> None:
+    document = parse_markup(f"<p>A man plays.{note} A woman sings.{note}</p>")
+    plain = note if note == "[1]" else ""
+    assert document.lines == (f"A man plays.{plain}", f"A woman sings.{plain}")
+    result = document.render([AlignedLine(f"Ein Mann spielt.{plain}"), AlignedLine(f"Eine Frau singt.{plain}")])
+    assert result == f"<p>Ein Mann spielt.{note} Eine Frau singt.{note}</p>"
+
+
 def test_examples_of_deepl() -> None:
     text = "Press <i>Continue</i> to advance to the next page."
     target = "Drücken Sie Weiter, um zur nächsten Seite zu gelangen."
@@ -166,6 +217,8 @@ def test_the_structure_of_xml_is_detected_or_given() -> None:
         ("Use <code>" + "long " * 9 + "</code> here", ("Use here",)),
         ("<code>only</code> <p>|</p> 12", ()),
         ("x <a title='translate=no'>y</a> <a href=/a/>z</a>", ("x y z",)),
+        ("One<b>.</b> Two<i> </i>x <b>3</b> <i>4</i>.<b>.</b> H<sup>5</sup>", ("One.", "Two x 3 4..", "H")),
+        (f"a &#{'1' * 5000}; b<i>&#{'1' * 5000};</i>", (f"a &#{'1' * 5000}; b&#{'1' * 5000};",)),
         ("5 < 6 <3 <<< <제목> a>b </> <!x> <?y?>z", ("5 < 6 <3 <<< <제목> a>b z",)),
         ('<p class="x"">a</p><p title="unclosed>b</p>', ("a", "b")),
         ("a <!-- b -- c", ("a",)),

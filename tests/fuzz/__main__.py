@@ -4,7 +4,7 @@
 
 Each case runs in a forked process. The last line counts: unchanged (damage without an effect), done, refused (in a
 sentence), aloud (done, with a warning); and what must not be: silent (damaged bytes accepted, another output, nothing
-said), internal (a crash, or an error that is no sentence of ours), slow (over 10 s, or four times as long for twice the
+said), wrong (a line lost, an empty translation, a line without letters changed), internal (a crash, or an error that is no sentence of ours), slow (over 10 s, or four times as long for twice the
 input). Every one of the latter is printed with its number; `--only` runs it again and prints its messages.
 
 `--kills` kills training of every family, and translation of files, at drawn moments instead; resumed, they have to end

@@ -11,8 +11,8 @@ from pathlib import Path
 from fuzz.material import Material
 from fuzz.process import Outcome, run
 
-VERDICTS = ("unchanged", "done", "refused", "aloud", "silent", "internal", "slow")
-BAD = ("silent", "internal", "slow")
+VERDICTS = ("unchanged", "done", "refused", "aloud", "silent", "wrong", "internal", "slow")
+BAD = ("silent", "wrong", "internal", "slow")
 SLOW = 10.0  # seconds of the processor
 NOISE = 2.0  # seconds below which growth is not judged
 
@@ -23,6 +23,7 @@ class Case:
 
     `prepare` makes what the command reads. `reference` names the same command on undamaged files: another output must
     be said. `outputs`: files that count as output, besides stdout. `double`: the same with twice the input.
+    `is_right`: whether what came out at stdout, if it was not refused, is as every translation has to be.
     """
 
     name: str
@@ -32,6 +33,7 @@ class Case:
     reference: str | None = None
     outputs: list[str] = field(default_factory=list)
     double: Case | None = None
+    is_right: Callable[[bytes], bool] = lambda _: True
 
 
 @dataclass(frozen=True)
@@ -87,6 +89,8 @@ class Judge:
                 return "internal"
         if outcome.status:
             return "refused"
+        if not case.is_right(outcome.out):
+            return "wrong"
         if case.reference is None:
             return "aloud" if outcome.is_aloud else "done"
         if outputs == self._reference(case):

@@ -102,6 +102,75 @@ def hostile_text(chance: random.Random, material: Material) -> Case:
     return case(_bytes(text, chance), case(_bytes(text + text, chance), None) if length >= 3_000 else None)
 
 
+INVISIBLE = ["\ufeff", "\u00ad", "\u200b", "\u2060", "\u200e", "\u202e", "\u202c", "\u2066", "\u2069"]
+PROSE = ["나는 빵을 먹고 있었다", "선생님은 사과를 보고 있다", "그는 왔다", "나", "hello", "나는 3 개를 샀다"]
+LETTERLESS = ["123", "---", "🙂", "12:30 ✓", "½ = 0.5!", "[1]", "…", "(2) / 3", "👩\u200d🚀", "★ ★", "<>", "&#"]
+FILES = {
+    "page.html": b"<!DOCTYPE html>\n<html><body>\n<p>\xeb\x82\x98</p>\n</body></html>",
+    "film.srt": b"1\n00:00:01,000 --> 00:00:02,000\n\xeb\x82\x98\xeb\x8a\x94\n",
+    "texts.po": b'msgid ""\nmsgstr ""\n"Language: en\\n"\n\nmsgid "a"\nmsgstr ""',
+    "texts.json": b'{"a": "\xeb\x82\x98", "b": ["x", 1]}\n',
+    "table.csv": b'a,b\n"\xeb\x82\x98, x",2\n',
+    "letter.docx": b"PK\x03\x04\x14\x00\x06\x00\x08\x00\x00\x00!\x00[Content_Types].xml \xa2\x04\x02(\xa0\x00",
+}
+
+
+def _line_of_prose(chance: random.Random) -> str:
+    """Draw sentences, joined in one line, or none; then put characters that nobody sees into them."""
+    sentences = chance.choices(PROSE, k=chance.choice((1, 1, 2, 5)))
+    line = chance.choice((". ", "! ", "? ", ".[1] ", "… ", ".")).join(sentences) + chance.choice(("", ".", "?", " 🙂"))
+    line = chance.choice((line, line, *chance.sample(LETTERLESS, 2)))
+    for _ in range(chance.choice((0, 1, 3))):
+        position = chance.randrange(len(line) + 1)
+        line = line[:position] + chance.choice(INVISIBLE) + line[position:]
+    return line
+
+
+def _visible(line: str) -> str:
+    return " ".join("".join(character for character in line if character not in INVISIBLE).split())
+
+
+def _is_translation(out: bytes, source: list[str], is_greedy: bool) -> bool:
+    """Return whether there is a line for each line, with text for text, and what has no letters is as it was.
+
+    Greedy search of a model that has learned as little as these may find nothing but spaces.
+    """
+    lines = out.decode("utf-8", "replace").removesuffix("\n").split("\n")
+    return len(lines) == len(source) and all(
+        is_greedy or bool(line.strip()) if any(map(str.isalpha, text)) else _visible(line) == _visible(text)
+        for line, text in zip(lines, source, strict=True)
+    )
+
+
+@kind(share=6)
+def ordinary_lines(chance: random.Random, material: Material) -> Case:
+    """Translate lines as users have them: several sentences, without letters, with invisible characters."""
+    name = chance.choice(("translator", "recurrent"))
+    lines = [_line_of_prose(chance) for _ in range(chance.choice((1, 3, 10)))]
+    options = chance.choice(([], ["--beam=1"], ["--stream"], ["--split=on"]))
+    arguments = ["translate", name, *options, *FEW]
+    prepare = functools.partial(_with_run, material=material, name=name, files={})
+    is_right = functools.partial(_is_translation, source=lines, is_greedy=options in (["--beam=1"], ["--stream"]))
+    return Case(
+        f"{' '.join(arguments)}: {lines[0][:20]!r} …", arguments, prepare, "\n".join(lines).encode(), is_right=is_right
+    )
+
+
+@kind(share=3)
+def files_of_other_kinds(chance: random.Random, material: Material) -> Case:
+    """Give a file that is no text as text, under its own name, as .txt or at stdin: it is refused, or no line is lost."""
+    name = chance.choice(list(FILES))
+    data = FILES[name] * chance.choice((1, 1, 40))
+    path = chance.choice((name, "text.txt", "-"))
+    arguments = ["translate", "translator", *([] if path == "-" else [path]), *FEW]
+    files, stdin = ({}, data) if path == "-" else ({path: data}, b"")
+    prepare = functools.partial(_with_run, material=material, name="translator", files=files)
+    lines = len(data.removesuffix(b"\n").split(b"\n"))
+    return Case(
+        f"{name} as {path}, {lines} lines", arguments, prepare, stdin, is_right=lambda out: out.count(b"\n") == lines
+    )
+
+
 @kind(share=4)
 def hostile_arguments(chance: random.Random, material: Material) -> Case:
     """Give odd text to options that take words: terms, prefixes, forbidden words, names of files."""

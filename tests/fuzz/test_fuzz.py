@@ -44,6 +44,7 @@ def test_every_kind_is_drawn(material: Material, count: int) -> None:
         ),
         ("import sys\ndef main(arguments): print('other'); sys.exit(0)", "silent"),
         ("import sys\ndef main(arguments): sys.exit(0)", "unchanged"),
+        ("import sys\ndef main(arguments): print('untrue'); sys.exit(0)", "wrong"),
         ("import time\ndef main(arguments):\n  while time.process_time() < 600: pass", "slow"),
     ],
 )
@@ -55,7 +56,7 @@ def test_verdicts(code: str, verdict: str, material: Material, judge: Judge, mon
     monkeypatch.setattr(cases, "SLOW", 0.5)
     monkeypatch.setattr(process, "PROCESSOR_SECONDS", 1)
     judge.references["translator:none"] = (b"",)
-    result = judge(Case("deliberate", [], reference="translator:none"))
+    result = judge(Case("deliberate", [], reference="translator:none", is_right=lambda out: b"untrue" not in out))
     assert result.verdict == verdict, result.outcome
 
 

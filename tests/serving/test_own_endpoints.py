@@ -11,10 +11,10 @@ from typing import Any
 
 import httpx
 import pytest
-from fake import Ask, FakeService
+from fake import KOREAN, Ask, FakeService
 from starlette.types import Message
 
-from regard.serving.service import ExplanationRequest
+from regard.serving.service import ExplanationRequest, ServedModel
 from regard.serving.streaming import EventStream, event
 
 PNG = b"\x89PNG\r\n\x1a\n and so on"
@@ -43,6 +43,24 @@ def test_a_plain_translation_is_short(ask: Ask) -> None:
     assert translate(ask, source="auto", target="en") == [
         {"text": "hello", "source": "en", "target": "en", "model": None, "confidence": 0.98}
     ]
+
+
+@pytest.mark.parametrize("asked", [{}, {"format": "html"}, {"stream": True}])
+def test_a_model_of_several_sentences_a_line_gets_lines_whole(
+    ask: Ask, service: FakeService, asked: dict[str, Any]
+) -> None:
+    service.models = {
+        "ko-en": KOREAN,
+        "en-ko": ServedModel("en-ko", "translation", (("en", "ko"),), splits_sentences=False),
+    }
+    texts = ["One two. Three.\nFour five. Six.", "하나. 둘."]
+    answer = ask("/v1/translate", json={"text": texts[0], "source": "en", "target": "ko", **asked})
+    assert answer.status_code == 200
+    sent = [line for _, lines, *_ in service.calls for line in lines]
+    assert sent == ([" ".join(texts[0].split())] if "format" in asked else texts[0].split("\n"))
+    service.calls.clear()
+    assert ask("/v1/translate", json={"text": texts[1], "source": "ko", "target": "en", **asked}).status_code == 200
+    assert [line for _, lines, *_ in service.calls for line in lines] == ["하나.", "둘."]
 
 
 def test_lines_show_what_was_asked_for(ask: Ask, service: FakeService) -> None:

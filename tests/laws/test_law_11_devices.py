@@ -1,0 +1,82 @@
+"""Law 11: every tensor of a model is made on its device, as a run on PyTorch's device `meta` shows without a GPU.
+
+There tensors have shapes and no values, and whatever is made without a device is made on the processor.
+"""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from typing import Any
+
+import pytest
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+
+from laws.models import SOURCE_VOCABULARY, TARGET_VOCABULARY, beam_rows, kinds, sources, targets
+from regard.data.batch import TrainingBatch
+from regard.models import Batch, Model, ModelSettings, build
+from regard.models.transformer import TransformerDecoderSettings, TransformerEncoderSettings
+from regard.training.loss import Objective
+
+LENGTHS, T = (6, 2, 4), 5
+SIZES: dict[str, Any] = {"size": 8, "layers": 1, "heads": 2, "feedforward": 8}
+WANTS_VALUES = {"recurrent": "packs a padded batch by the lengths of its rows"}
+"""Encoders whose padding is left out, because something needs the values of the mask."""
+
+
+class OneDevice(TorchDispatchMode):
+    """Refuses tensors on any other device than `meta`."""
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        result = func(*args, **(kwargs or {}))
+        wrong = [leaf.device for leaf in tree_leaves(result) if isinstance(leaf, torch.Tensor) and not leaf.is_meta]
+        assert not wrong, f"{func} made a tensor on {wrong[0]}"
+        return result
+
+
+@pytest.fixture(autouse=True)
+def no_autocast(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave autocast out, which does not know this device."""
+    monkeypatch.setattr(torch, "is_autocast_enabled", lambda _: False)
+    monkeypatch.setattr(torch, "autocast", lambda *_, **__: nullcontext())
+
+
+def on_meta(settings: ModelSettings) -> tuple[Model, TrainingBatch]:
+    """Return a model and a batch without values; the batch has padding if the encoder needs no values of its mask."""
+    model = build(settings, SOURCE_VOCABULARY, TARGET_VOCABULARY, joint=False).to("meta")
+    batch, target = sources(settings, *LENGTHS), targets(len(LENGTHS), T)
+    keep = None if settings.encoder.kind in WANTS_VALUES else batch.keep
+    return model, TrainingBatch(batch.data, keep, target, target, target.numel(), [0, 1, 2]).to("meta")
+
+
+@pytest.mark.parametrize("settings", kinds())
+def test_every_tensor_is_made_on_the_device_of_the_model(settings: ModelSettings) -> None:
+    model, batch = on_meta(settings)
+    rows = beam_rows(len(LENGTHS), 2).to("meta")
+    with OneDevice():
+        Objective(model, 0.1)(batch).smoothed.backward()
+        with torch.no_grad():
+            source = model.eval().encode(Batch(batch.source, batch.source_keep))
+            _, state = model.step(batch.target_in[:, :3], model.begin(source), source)
+            state, source = state.select(rows), source.select(rows)
+            state, source, rows = state.join(state), source.join(source), torch.cat([rows, rows])
+            features, _ = model.step(batch.target_in[rows, 3:], state, source)
+            model.project(features)
+    assert all(parameter.grad is None or parameter.grad.is_meta for parameter in model.parameters())
+
+
+def test_every_tensor_of_the_other_losses_is_made_on_the_device_of_the_model() -> None:
+    settings = ModelSettings(
+        encoder=TransformerEncoderSettings(**SIZES), decoder=TransformerDecoderSettings(**SIZES), share="none"
+    )
+    model, batch = on_meta(settings)
+    with OneDevice():
+        Objective(model, 0.1, rdrop=1.0, doubly_stochastic=1.0)(batch).smoothed.backward()
+
+
+def test_a_tensor_without_a_device_is_found() -> None:
+    with OneDevice(), pytest.raises(AssertionError, match=r"aten\.arange\.default made a tensor on cpu"):
+        torch.zeros(3, device="meta").add(torch.arange(3))

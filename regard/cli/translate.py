@@ -257,7 +257,8 @@ def _input(
 
         lines: Lines = TableLines(file, column, read_line)
     elif kind in ("html", "xml"):
-        lines = Page(file, kind, search.get("split") != "off")
+        split = {name: search[name] for name in ("split",) if name in search}
+        lines = Page(file, kind, model.settings().with_values(**split).splits_sentences)
     else:
         lines = Lines(file, read_line)
     encoder = _constraint_encoder(model.folder, constraints, limits) if limits and jsonl and model.folder else None

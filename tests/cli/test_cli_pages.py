@@ -10,6 +10,7 @@ from command import Command, files
 from small import folder
 
 import regard as package
+from regard.search import SearchSettings
 from regard.serving.service import ServedHypothesis
 from regard.serving.texts import TextFormat, lay_out
 
@@ -51,6 +52,16 @@ def test_a_page_is_translated_as_by_the_server(regard: Command, run: Path, kind:
 def test_a_page_without_a_sentence_stays_as_it_is(regard: Command, run: Path) -> None:
     Path("page.html").write_bytes(b"<p>1</p>\r\n<script>a</script>")
     assert regard("translate", run, "page.html").out == "<p>1</p>\r\n<script>a</script>"
+
+
+def test_a_model_of_several_sentences_a_line_reads_blocks_whole(
+    regard: Command, run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(SearchSettings, "splits_sentences", property(lambda settings: settings.split == "on"))
+    Path("page.html").write_text("<p>나는 집에 간다. 너는 책을 읽는다.</p>", encoding="utf-8")
+    whole, split = (regard("translate", run, "page.html", *options).out for options in ([], ["--split", "on"]))
+    (line,) = package.load(run).translate(["나는 집에 간다. 너는 책을 읽는다."])
+    assert whole == f"<p>{line.text}</p>" != split
 
 
 def test_options_that_a_page_has_no_use_for_are_refused(regard: Command, run: Path) -> None:

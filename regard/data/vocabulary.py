@@ -22,7 +22,7 @@ SPACE = "▁"
 """How SentencePiece writes a space; the character itself becomes a plain underscore in text."""
 
 _UNREAD = ("<pad>", "<s>", "</s>")
-_GAPS = (SPACE, "<0x20>", "<0x09>", "<0x0A>", "<0x0D>")
+_GAPS = (SPACE, *(f"<0x{ord(space):02X}>" for space in "\t\n\v\f\r\x1c\x1d\x1e\x1f "))
 _BYTE = re.compile(r"<0x([0-9A-F]{2})>")
 _LONGEST_CODE = 40
 """Characters within which a language code ends."""

@@ -288,6 +288,11 @@ def test_empty_input_gives_empty_output(regard: Command, transformer: Path) -> N
 # Unseen scripts
 
 
+def test_lines_without_letters_are_in_no_unknown_script(regard: Command, transformer: Path) -> None:
+    done = regard("translate", transformer, stdin="123\n🙂 ✓\n---\n".encode())
+    assert (done.out, done.err) == ("123\n🙂 ✓\n---\n", "")
+
+
 def test_doubtful_lines_are_marked_and_counted_at_the_end(regard: Command, transformer: Path, korean: bytes) -> None:
     settings = load_settings(Path(shutil.copytree(transformer, "sure")))
     assert settings.search.score_threshold is not None

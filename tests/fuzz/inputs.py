@@ -167,7 +167,11 @@ def files_of_other_kinds(chance: random.Random, material: Material) -> Case:
     prepare = functools.partial(_with_run, material=material, name="translator", files=files)
     lines = len(data.removesuffix(b"\n").split(b"\n"))
     return Case(
-        f"{name} as {path}, {lines} lines", arguments, prepare, stdin, is_right=lambda out: out.count(b"\n") == lines
+        f"{name} as {path}, {lines} lines",
+        arguments,
+        prepare,
+        stdin,
+        is_right=lambda out: out.removesuffix(b"\n").count(b"\n") == lines - 1,
     )
 
 

@@ -30,11 +30,13 @@ from types import ModuleType
 from typing import Any
 
 PREPARED = re.compile(
-    r"(-m (?:regard|regard\.lab\.worker)|-c .*\bfrom regard\.(?:evaluation\.speed|serving\.(?:prepare|engine)) import .*"
-    rf"|{re.escape(str(Path(__file__).with_name('cached.py')))} .*)"
+    r"-m regard(?! serve\b)( .*)?|-m regard\.lab\.worker .*"
+    r"|-c .*\bfrom regard\.(?:evaluation\.speed|serving\.(?:prepare|engine)) import .*"
+    rf"|{re.escape(str(Path(__file__).with_name('cached.py')))} .*",
+    re.DOTALL,
 )
-"""The first two arguments of Python in the commands that are forked."""
-STARTERS = ("compare", "lab", "serve")
+"""How the arguments of Python begin in the commands that are forked; a server loads no PyTorch."""
+STARTERS = ("compare", "lab")
 """Commands that start such processes themselves: these are forked too."""
 LIBRARIES = ("torch._dynamo", "torch.distributed.tensor", "numpy", "pydantic", "typer", "PIL.Image", "sacrebleu")
 READ_AT_START = ("PYTHON", "OMP_", "MKL_", "KMP_", "LD_", "LC_", "LANG", "CUDA_", "TORCH", "LRU_", "ONEDNN", "OPENBLAS")
@@ -117,9 +119,9 @@ def install() -> None:
 
 
 def _is_prepared(args: Any) -> bool:
-    if not isinstance(args, list) or not all(isinstance(item, str) for item in args) or args[0] != sys.executable:
+    if isinstance(args, (str, bytes, os.PathLike)) or not all(isinstance(item, str) for item in args):
         return False
-    return PREPARED.fullmatch(" ".join(args[1:3])) is not None
+    return args[0] == sys.executable and PREPARED.fullmatch(" ".join(args[1:4])) is not None
 
 
 def _read_at_start(environment: Mapping[str, str]) -> tuple[tuple[str, str], ...]:

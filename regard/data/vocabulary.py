@@ -124,8 +124,9 @@ class Vocabulary:
 
     @cached_property
     def byte_tokens(self) -> dict[int, bytes]:
-        """The tokens that stand for single bytes of a character (byte fallback), ASCII aside."""
-        return {index: text for index, text in enumerate(self.surface_bytes) if len(text) == 1 and text >= b"\x80"}
+        """The tokens that stand for single bytes of a character (byte fallback), ASCII aside, or for a space alone."""
+        single = ((index, text) for index, text in enumerate(self.surface_bytes) if len(text) == 1)
+        return {index: text for index, text in single if text >= b"\x80" or text == b" "}
 
     def decode(self, ids: Iterable[int]) -> str:
         """Decode ids to a line of text, without PAD, BOS, EOS and bytes that form no character; UNK becomes ⁇."""

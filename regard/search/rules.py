@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -189,18 +190,26 @@ def is_word_boundary(text: bytes) -> bool:
 
 @dataclass(frozen=True)
 class WholeCharacters(Rule):
-    """Begin no character byte by byte that would end beyond the longest target."""
+    """Begin no character byte by byte that would end beyond the longest target, and end none with a space or two.
+
+    No training text has spaces there, and a target of nothing else would be empty.
+    """
 
     def applies_to(self, task: Task) -> bool:
         return bool(task.byte_tokens)
 
     def bans(self, beams: BeamView) -> Bans:
         late: list[tuple[int, int]] = []
+        for row, token in enumerate(beams.tokens.tolist()):
+            byte_tokens = beams.tasks[row // beams.width].byte_tokens
+            if byte_tokens.get(token) == b" ":
+                late += [(row, EOS), *((row, other) for other, byte in byte_tokens.items() if byte == b" ")]
         for b, task in enumerate(beams.tasks):
             if (room := task.max_steps - 1 - int(beams.lengths[b])) < _LONGEST_CHARACTER:
                 least = (b"\x80", b"\xc0", b"\xe0", b"\xf0")[room]  # bytes that begin more than so many
                 rows = range(b * beams.width, (b + 1) * beams.width)
-                late += [(row, token) for token, byte in task.byte_tokens.items() if byte >= least for row in rows]
+                too_late = [t for t, byte in task.byte_tokens.items() if byte >= least or (room == 1 and byte == b" ")]
+                late += itertools.product(rows, too_late)
         pairs = np.array(late, np.int64).reshape(-1, 2)
         return pairs[:, 0], pairs[:, 1]
 

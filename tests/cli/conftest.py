@@ -83,7 +83,7 @@ def trained(cached: FolderCache, tmp_path_factory: pytest.TempPathFactory) -> Ca
     """Return a function that trains a model once for all workers and returns a copy of its run folder."""
 
     def trained(name: str, *options: str) -> Path:
-        length = sets(["training.updates=120", "training.validate_every=120"])
+        length = sets(["training.updates=120", "training.validate_every=120", "search.score_threshold=-1000"])
         run = cached.in_process(name, train, *options, *length) / "run"
         return shutil.copytree(run, tmp_path_factory.mktemp(name) / "run")
 

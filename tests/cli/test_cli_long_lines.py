@@ -219,6 +219,4 @@ def test_a_line_with_terms_that_is_too_long_to_stay_whole_is_refused(regard: Com
     Path("source").write_text("나는 " * 600, encoding="utf-8")
     Path("target").write_text("I go", encoding="utf-8")
     pair = ("align", transformer, "--source", "source", "--target", "target")
-    regard.fails(
-        *pair, status=1, because="source: line 1 has 601 tokens, and a pair is translated whole, up to 500 tokens"
-    )
+    regard.fails(*pair, status=1, because="source: line 1 has 601 tokens, and a pair is read whole, up to 500 tokens")

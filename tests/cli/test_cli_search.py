@@ -24,6 +24,9 @@ def example_folder(transformer: Path, data: Path, regard: Command) -> Path:
     Path("test.ko").write_text("".join(text[:3]), encoding="utf-8")
     (constraints,) = re.findall(r"```json\n(.*?)```", DOCS.read_text(encoding="utf-8"), re.DOTALL)
     Path("constraints.jsonl").write_text(constraints, encoding="utf-8")
+    Path("page.html").write_text(
+        "<p>나는 집에 간다</p>\n<p>너는 <b>책을</b> 읽는다</p>\n<p>비가 온다</p>", encoding="utf-8"
+    )
     return Path.cwd()
 
 
@@ -40,7 +43,8 @@ def test_the_commands_in_the_docs_work(regard: Command, example_folder: Path, co
     done = regard(*words)
     options = dict(itertools.pairwise(words))
     nbest, count = int(options.get("--nbest", 1)), 2 if "constraints.jsonl" in words else 3
-    texts = [line.split("\t")[2] for line in done.lines] if nbest > 1 else done.lines
+    lines = Path(options["--output"]).read_text("utf-8").splitlines() if "--output" in options else done.lines
+    texts = [line.split("\t")[2] for line in lines] if nbest > 1 else lines
     assert count <= len(texts) <= count * nbest
     for option, present in (("--term", True), ("--forbid", False)):
         for word in (value for name, value in itertools.pairwise(words) if name == option):

@@ -87,7 +87,11 @@ def test_characters_in_bytes_are_written_whole(make: Maker) -> None:
     options.beam = options.nbest = 5
     found = [h.ids for line in runtime.model.translate(SENTENCES, options) for h in line.hypotheses]
     for ids in found:
-        b"".join(map(target.surface_bytes.__getitem__, ids)).decode()
+        surfaces = [target.surface_bytes[index] for index in ids]
+        b"".join(surfaces).decode()
+        assert (b" ", b" ") not in [*itertools.pairwise([*surfaces, b" "])], (
+            "nor is a space alone before another, or last"
+        )
     assert sum(not target.byte_tokens.keys().isdisjoint(ids) for ids in found) > 3
 
 

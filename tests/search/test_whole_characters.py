@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import itertools
+import re
 from typing import Any
 
 import pytest
@@ -51,6 +52,19 @@ def test_characters_are_written_whole(name: str) -> None:
     free = decode(table, source(6), [Task(n, 9) for n in range(6)], settings)
     with pytest.raises(UnicodeDecodeError):
         b"".join(written(hypotheses[0].ids) for hypotheses in free).decode()
+
+
+@pytest.mark.parametrize("name", OPTIONS)
+def test_no_target_is_blank(name: str) -> None:
+    """With two tokens that are spaces alone among few, one of them is soon the likeliest."""
+    table, settings = random_table(20, 14, max_length=12, end=2.0), SearchSettings(**OPTIONS[name])
+    searched = (
+        decode(table, source(20), [Task(n, 9, sampling_key=n, byte_tokens=bytes_) for n in range(20)], settings)
+        for bytes_ in ({}, {5: b" ", 6: b" "})
+    )
+    free, ruled = ([" ".join(map(str, h.ids)) for hypotheses in found for h in hypotheses] for found in searched)
+    assert any(re.search("(5|6)( 5| 6|$)", ids) for ids in free)
+    assert not any(re.search("(5|6)( 5| 6|$)", ids) for ids in ruled)
 
 
 def test_prefixes_and_terms_may_be_bytes() -> None:

@@ -95,6 +95,7 @@ def serving(service: FakeService, port: int = 0, **settings: Any) -> Iterator[in
     with socket.socket() as listener:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind(("127.0.0.1", port))
+        listener.listen()  # before the server does, so that no page comes too early
         config = uvicorn.Config(app, http=TimedProtocol, log_config=None, access_log=False)
         running_server = uvicorn.Server(config)
         thread = threading.Thread(target=running_server.run, kwargs={"sockets": [listener]})

@@ -151,15 +151,25 @@ static int64_t repeats(const Sentence *s, int64_t row, int n, int32_t token) {
   return found;
 }
 
-/* Whether a character that begins with this token would end beyond the longest target. */
+static int is_space(const Sentence *s, int32_t token) {
+  size_t size;
+  const char *piece = tokenizer_piece(s->target, token, &size);
+  return tokenizer_byte(s->target, token) == ' ' || (piece && size == 3 && !memcmp(piece, "\xe2\x96\x81", 3));
+}
+
+/* Whether a character that begins with this token would end beyond the longest target, or it is a space that would be last. */
 static int is_too_late(const Sentence *s, int32_t token) {
   static const int least[] = {0x80, 0xc0, 0xe0, 0xf0}; /* bytes that begin more than so many */
   int64_t room = s->request->max_steps - 1 - s->length;
-  return room >= 0 && room < MOST_BYTES && tokenizer_byte(s->target, token) >= least[room];
+  return room >= 0 && room < MOST_BYTES && (tokenizer_byte(s->target, token) >= least[room] || (room == 1 && is_space(s, token)));
 }
+
+/* Whether a row has written a space alone: no text ends with one, or has two, and of these alone it would be empty. */
+static int ends_in_space(const Sentence *s, int64_t row) { return s->length && is_space(s, s->history[row * s->capacity + s->length - 1]); }
 
 static int is_banned(const Sentence *s, const RegardOptions *o, int64_t row, int32_t token) {
   if (is_too_late(s, token)) return 1;
+  if (ends_in_space(s, row) && (token == EOS || is_space(s, token))) return 1;
   if (token == EOS && s->length < o->min_length) return 1;
   return o->no_repeat_ngram && repeats(s, row, o->no_repeat_ngram, token) > 0;
 }
@@ -172,8 +182,8 @@ static int64_t tokens_needed(const Search *search) {
     const RegardOptions *o = s->request->options;
     int64_t selectable = o->beam + (o->beam > 1);
     for (int64_t row = 0; row < s->rows; row++) {
-      int64_t banned = s->length < o->min_length;
-      if (s->request->max_steps - 1 - s->length < MOST_BYTES) banned += FIRST_BYTES;
+      int64_t banned = (s->length < o->min_length) + 3 * ends_in_space(s, row);
+      if (s->request->max_steps - 1 - s->length < MOST_BYTES) banned += FIRST_BYTES + 2;
       if (o->no_repeat_ngram) banned += repeats(s, row, o->no_repeat_ngram, -1);
       if (selectable + banned > most) most = selectable + banned;
       if (s->request->trace && TRACE_WIDTH > most) most = TRACE_WIDTH;

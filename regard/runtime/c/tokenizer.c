@@ -308,9 +308,10 @@ const char *tokenizer_piece(const Tokenizer *tokenizer, int32_t id, size_t *size
 }
 
 int tokenizer_byte(const Tokenizer *tokenizer, int32_t id) {
+  if (id < 0 || id >= tokenizer_size(tokenizer) || (tokenizer->token_kinds[id] & DECODING) != AS_BYTE) return -1;
   size_t size;
-  const char *token = tokenizer_piece(tokenizer, id, &size);
-  return token && (tokenizer->token_kinds[id] & DECODING) == AS_BYTE ? byte_of(token, size) : -1;
+  const char *token = token_of(tokenizer, (uint32_t)id, &size);
+  return byte_of(token, size);
 }
 
 /* --- normalising --------------------------------------------------------------------------------------------- */

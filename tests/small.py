@@ -54,6 +54,7 @@ def folder(
     decoder: str = "transformer",
     end: float = 0.0,
     languages: tuple[str, str] = ("", ""),
+    score_threshold: float | None = -8.0,
 ) -> Path:
     """Write a model folder with random weights; `end` is the output bias of end of sentence."""
     torch.manual_seed(5)
@@ -71,7 +72,7 @@ def folder(
     settings = FolderSettings(
         model=model_settings,
         tokenizer=tokenizer_settings,
-        search=SearchSettings(beam=3, max_ratio=1.0, max_extra=8, longest_source=40, score_threshold=-8.0),
+        search=SearchSettings(beam=3, max_ratio=1.0, max_extra=8, longest_source=40, score_threshold=score_threshold),
         languages=Languages(source=languages[0], target=languages[1]),
     )
     save_folder(path, settings, tokenizer, origin=tensor_digest(named_weights(model), {}))

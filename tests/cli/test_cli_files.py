@@ -45,7 +45,7 @@ main(sys.argv[3:])
 @pytest.fixture(scope="session")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Write a model folder with random weights; its translations are long and meaningless."""
-    return folder(tmp_path_factory.mktemp("random") / "run", end=3.0)
+    return folder(tmp_path_factory.mktemp("random") / "run", end=3.0, score_threshold=None)
 
 
 @pytest.fixture(scope="session")

@@ -79,7 +79,7 @@ def _files(paths: Sequence[Path], causes: list[str]) -> list[Path]:
         if path.is_dir():
             entries = sorted(file for file in path.iterdir() if file.is_file())
             inside = [file for file in entries if file.name.lower().endswith(SUFFIXES)]
-            others = [file.suffix or file.name for file in entries if file not in inside]
+            others = [file.suffix or file.name for file in entries if not file.name.lower().endswith(SUFFIXES)]
             count, kinds = len(others), ", ".join(dict.fromkeys(others))
             warn(f"{path}: {count} file{'s' * (count != 1)} of other kinds passed over: {kinds}" if others else None)
             if not inside:

@@ -24,7 +24,7 @@ _NOTE = "\u00b9\u00b2\u00b3\u2070\u2074-\u2079*†‡\u200d\u2600-\u27bf\ufe0f\U
 _AFTER = rf"[{_CLOSERS}{_NOTE}]|\[[0-9]{{1,3}}\]"
 """A closing quote or bracket, a note, or an emoji: it belongs to the sentence whose mark is before it."""
 _TAIL = rf"(?:{_AFTER})*(?!{_AFTER})"
-"""As many of them as there are."""
+"""All closing marks, notes and emoji that follow a mark: the match takes none back."""
 _SENTENCE_END = re.compile(
     rf"(?<![{_MARKS}])(?:"
     rf"[{_MARKS}]+(?<=[{_WIDE}])(?![{_MARKS}])(?P<quote>{_TAIL})(?=\s*(?P<after>[^\s{_MARKS}{_CLOSERS}]))"

@@ -21,7 +21,6 @@ import typer
 
 from regard.cli import options
 from regard.cli.app import app, say, setup_process, warn
-from regard.cli.page import Page
 from regard.cli.progress import LineReporter
 from regard.cli.search_options import search_command, search_options
 from regard.errors import LineError, LineWarning, UsageError
@@ -109,7 +108,7 @@ def translate(
         _refuse_to_stream(context, search)
         _stream(model.make(), lines, run, constraints, search)
         return
-    form = lines if isinstance(lines, Page) else OutputFormat(format == "jsonl", nbest)
+    form = lines if callable(lines) else OutputFormat(format == "jsonl", nbest)
     arguments = {"nbest": nbest, "alignments": alignments or form is lines, **search}
     translator = ChunkTranslator(lines.name, form, arguments, parser)
     conditions |= arguments | {name: context.params[name] for name in CONDITIONS}
@@ -257,6 +256,8 @@ def _input(
 
         lines: Lines = TableLines(file, column, read_line)
     elif kind in ("html", "xml"):
+        from regard.cli.page import Page
+
         split = {name: search[name] for name in ("split",) if name in search}
         lines = Page(file, kind, model.settings().with_values(**split).splits_sentences)
     else:

@@ -81,6 +81,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 def pytest_collection_finish() -> None:
     """Exempt the thousands of collected tests from garbage collection, which would look through them again and again."""
+    forked.compare_few_sentences()
     gc.collect()
     gc.freeze()
 

@@ -38,6 +38,8 @@ PREPARED = re.compile(
 """How the arguments of Python begin in the commands that are forked; a server loads no PyTorch."""
 STARTERS = ("compare", "lab")
 """Commands that start such processes themselves: these are forked too."""
+EXPORTERS = ("export", "regard.serving.prepare")
+"""Parts of the arguments of commands that export a model."""
 LIBRARIES = ("torch._dynamo", "torch.distributed.tensor", "numpy", "pydantic", "typer", "PIL.Image", "sacrebleu")
 READ_AT_START = ("PYTHON", "OMP_", "MKL_", "KMP_", "LD_", "LC_", "LANG", "CUDA_", "TORCH", "LRU_", "ONEDNN", "OPENBLAS")
 """Beginnings of the names of variables that Python and libraries read when they are loaded: each set has its server."""
@@ -118,6 +120,12 @@ def install() -> None:
         subprocess.Popen = ForkedPopen  # type: ignore[misc]
 
 
+def compare_few_sentences() -> None:
+    """Compare what is exported on eight sentences with the model that it is made from, not on sixty-four."""
+    probe_sentences = importlib.import_module("regard.interchange.probe_sentences")
+    probe_sentences.MAX_SENTENCES = 8
+
+
 def _is_prepared(args: Any) -> bool:
     if isinstance(args, (str, bytes, os.PathLike)) or not all(isinstance(item, str) for item in args):
         return False
@@ -176,6 +184,8 @@ def _become(call: Mapping[str, Any]) -> None:
     first, *arguments = call["arguments"][1:]
     if set(STARTERS) & set(arguments[1:2]):
         _fork_server()
+    if any(word in argument for argument in (first, *arguments[:2]) for word in EXPORTERS):
+        compare_few_sentences()
     if first == "-m":
         sys.path[0] = os.getcwd()
         sys.argv = arguments

@@ -43,12 +43,6 @@ KOREAN = [line for line in SENTENCES if not line.isascii()]
 ENGLISH = [line for line in SENTENCES if line.isascii()]
 
 
-@pytest.fixture(autouse=True)
-def _few_sentences(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Compare exports on 8 sentences of the sample in place of 64, on which random weights seldom end."""
-    monkeypatch.setattr("regard.interchange.probe_sentences.MAX_SENTENCES", 8)
-
-
 def _write(path: Path, lines: list[str], times: int = 15) -> Path:
     path.write_text("".join(f"{line} {n}\n" for n in range(times) for line in lines), encoding="utf-8")
     return path

@@ -35,16 +35,9 @@ INT8: ctranslate2.Precision = "int8" if _has_vnni() else "float32"
 LINES = ["나는 집에 간다", "나는 빵을 먹고 있었다", "너는 책을 읽는다"]
 
 
-@pytest.fixture(autouse=True)
-def _compared_on_few(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Compare on a few sentences, but where a test is of their number: comparing takes most of an export's time."""
-    if request.node.originalname != "test_an_export_translates_like_the_run":
-        monkeypatch.setattr(probe_sentences, "MAX_SENTENCES", 4)
-
-
 def test_an_export_translates_like_the_run(regard: Command, transformer: Path) -> None:
     done = regard("export", transformer, "there", "--to", "ctranslate2", "--threads", "1")
-    assert "compared on 64 sentences of the sample" in done.err
+    assert f"compared on {probe_sentences.MAX_SENTENCES} sentences of the sample" in done.err
     assert "different: 0 by greedy search, " in done.err
     assert "wrote there" in done.err
     assert done.out == ""
@@ -131,7 +124,7 @@ def test_an_export_is_not_used_on_another_device(
 def test_without_its_data_a_run_is_compared_on_the_sample(regard: Command, transformer: Path) -> None:
     shutil.copytree(transformer, "run")
     (Path("run") / "train.toml").unlink()
-    assert "4 sentences of the sample" in regard("export", "run", "there", "--to", "ctranslate2").err
+    assert f"{probe_sentences.MAX_SENTENCES} sentences of the sample" in regard("export", "run", "there", "--to", "ctranslate2").err
 
 
 def test_an_export_that_translates_differently_is_removed(

@@ -10,12 +10,19 @@ from systems import posix
 
 from regard.data.tokenizer import Tokenizer, TokenizerSettings
 from regard.errors import DataError
-from regard.interchange.probe_sentences import MAX_SENTENCES, real_sentences
+from regard.interchange import probe_sentences
+from regard.interchange.probe_sentences import real_sentences
 from regard.samples import korean_english
 
 SIZES = {"train": 60, "valid": 0, "test": 0, "recombination": 0, "length": 0}
 SAMPLE = [pair.source for pair in korean_english(sizes=SIZES, short=1.0).splits["train"]]
+MAX_SENTENCES = 64
 THAI = ["ฉันกลับบ้าน", "เขาไปโรงเรียน", "เราอ่านหนังสือ"]
+
+
+@pytest.fixture(autouse=True)
+def all_sentences(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(probe_sentences, "MAX_SENTENCES", MAX_SENTENCES)
 
 
 def vocabulary(lines: list[str], **settings: object) -> Tokenizer:

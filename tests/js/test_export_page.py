@@ -29,12 +29,6 @@ from regard.runtime.model import is_runtime_file
 from regard.visualisation.live import LiveModel, render_live_page
 
 
-@pytest.fixture(autouse=True)
-def _few_sentences(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Compare exports on 8 sentences of the sample in place of 64, on which random weights seldom end."""
-    monkeypatch.setattr("regard.interchange.probe_sentences.MAX_SENTENCES", 8)
-
-
 @pytest.fixture
 def built(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> bytes:
     """Put some bytes in the place of the library for browsers."""

@@ -6,7 +6,6 @@ import json
 import math
 import re
 import warnings
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, get_type_hints
 
@@ -166,7 +165,9 @@ def test_readings_change_no_output(translator: Translator) -> None:
 def test_a_trace_is_that_of_the_translations_own_search(translator: Translator, search: SearchOptions) -> None:
     for line in SENTENCES:
         translation, steps = translator.trace(line, **search)
-        assert replace(translation, readings=None) == translator.translate(line, **search)[0]
+        (plain,) = translator.translate(line, **search)  # by the C library, which may round the last bits otherwise
+        assert (translation.text, translation.tokens) == (plain.text, plain.tokens)
+        assert translation.score == pytest.approx(plain.score, abs=1e-5)
         ids = [*translator.tokenizer.target.ids(translation.tokens), EOS]
         for length, step in enumerate(steps[: len(ids)], 1):
             prefixes = [(*step.prefixes[candidate.beam], candidate.token) for candidate in step.candidates]

@@ -16,9 +16,11 @@ import torch
 from regard.engine.autotune import cached, fastest, seconds
 from regard.engine.continuous_batching import BatchLimits, DecodeRequest, decode_requests, stream
 from regard.engine.ctranslate2 import CTranslate2, export_folder, up_to_date
+from regard.engine.library import LibraryModel
 from regard.engine.packed_model import PackedModel, pack_model, why_not_packed
 from regard.engine.program import Precision
 from regard.errors import MissingExtra, ModelFolderError, UsageError
+from regard.model_folder import ModelFolder
 from regard.models import Batch, Ensemble, Model
 from regard.search import DecodingModel, Hypothesis, Rule, SearchSettings, SuppressTokens
 from regard.search.search_steps import SearchStep
@@ -55,6 +57,8 @@ class Engine:
         self._ct2 = self._open_ct2()
         self._last_was_ct2: bool | None = None
         self._packed: list[PackedModel] = []  # one for each thread, sharing weights
+        self._loaded: ModelFolder | None = None
+        self._library: LibraryModel | None = None
         self._teams: dict[int, PackedModel] = {}  # by their number of threads, which compute each step together
         self._abandoned: list[Any] = []
         self._versions: tuple[int, ...] = ()
@@ -63,6 +67,10 @@ class Engine:
         self.reason = why_not_packed(model)
         if self._ct2 is None:
             self._check_precision()
+
+    def read(self, loaded: ModelFolder) -> None:
+        """Take note of the tokenizer and settings of the model: with these the C library can search by itself."""
+        self._loaded = loaded
 
     def decode(
         self,
@@ -160,6 +168,8 @@ class Engine:
             return decode_requests([self.model], requests, settings, rules, PYTORCH_LIMITS)
         self._repack()
         threads = torch.get_num_threads()
+        if self._library is not None and self._library.can(requests, settings, rules):
+            return self._library.decode(requests, settings, threads)
         models: list[DecodingModel] = []
         if threads == 1 or len(requests) == 1:
             models.append(self._team(threads))
@@ -193,7 +203,9 @@ class Engine:
         versions = tuple(parameter._version for parameter in self.model.parameters())
         assert isinstance(self.model, Model), "an ensemble is not packed"
         if versions != self._versions:
-            self._packed, self._teams = [pack_model(self.model, self.precision)], {}
+            self._packed, self._teams, self._library = [pack_model(self.model, self.precision)], {}, None
+            if self._loaded is not None and self._packed[0].programs.encoder is not None:
+                self._library = LibraryModel(self._loaded, self._packed[0])
             self._versions = versions
 
     def _handle_fork(self) -> None:

@@ -10,19 +10,19 @@ from typing import Any, Literal
 
 import regard
 from regard.atomic import write_bytes
+from regard.attention.alignment_choice import AlignmentChoice
 from regard.data.languages import Languages
 from regard.data.vocabulary import EOS
 from regard.engine.packed_model import PackedModel, pack_model, why_not_packed
 from regard.engine.program import Precision
+from regard.engine.runtime_file import FORMAT, runtime_file, share_embeddings
 from regard.errors import ExportError
 from regard.interchange.parity import Parity
 from regard.interchange.probe_sentences import real_sentences
-from regard.interchange.runtime_file import FORMAT, runtime_file, share_embeddings
 from regard.model_folder import ModelFolder, load_folder, load_language_id, model_fingerprint
 from regard.models import Batch
 from regard.pipeline import RuntimeTranslator
 from regard.pipeline.loading import alignment_choice
-from regard.pipeline.translation import AlignmentChoice
 from regard.runtime.model import is_runtime_file
 from regard.search import SearchSettings, Task, decode
 

@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 
 from regard.attention import Attention
+from regard.attention.alignment_choice import AlignmentChoice
 from regard.data.tokenizer import Tokenizer
 from regard.data.vocabulary import Vocabulary
 from regard.engine import DecodeRequest, Engine
 from regard.errors import LineWarning, UsageError
-from regard.model_folder import FolderSettings
+from regard.model_folder import FolderSettings, ModelFolder
 from regard.models import Ensemble, Model, SourceInput, source_length
-from regard.pipeline.translation import AlignmentChoice
 from regard.search import (
     ConstraintEncoder,
     Constraints,
@@ -50,6 +50,8 @@ class BasePipeline:
     ) -> None:
         self.model, self.tokenizer, self.settings, self.choice = model, tokenizer, settings, choice
         self.engine = engine or Engine(model)
+        if isinstance(model, Model):
+            self.engine.read(ModelFolder(settings, tokenizer, model))
         self._constraint_encoder = ConstraintEncoder(tokenizer.target)
 
     def cross_attention(self) -> list[str]:

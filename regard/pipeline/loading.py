@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from regard.attention import Attention
+from regard.attention.alignment_choice import AlignmentChoice
 from regard.engine import Engine, EngineName, Precision
 from regard.errors import UsageError
 from regard.model_folder import ALIGNMENT, FolderSettings, ModelFolder, load_alignment, load_folder
 from regard.models import Ensemble
 from regard.pipeline.captioner import Captioner
-from regard.pipeline.translation import AlignmentChoice
 from regard.pipeline.translator import Translator
 
 

@@ -1,4 +1,4 @@
-"""The result of translating a line, and the choice of the attention head that shows its alignment."""
+"""The result of translating a line."""
 
 from __future__ import annotations
 
@@ -7,31 +7,16 @@ from dataclasses import dataclass, field, replace
 from html import escape
 from typing import TYPE_CHECKING, Any
 
+from regard.attention.alignment_choice import AlignmentChoice as AlignmentChoice
 from regard.data.sentences import has_spaces
 from regard.errors import UsageError
 
 if TYPE_CHECKING:
-    from regard.attention.alignment import Link, Readings, Symmetry
+    from regard.attention.alignment import Link, Readings
 
 
 SPLIT = "the line is split, and its parts are translated by themselves; give one sentence, or a shorter one"
 """Why the search of a line cannot be recorded."""
-
-
-@dataclass(frozen=True)
-class AlignmentChoice:
-    """The attention weights that alignments are extracted from: a layer, and a head (None: the mean of its heads).
-
-    `shifted` takes the weights of the next decoder step, whose query has seen the token (SHIFT-ATT, Chen et al. 2020).
-    `symmetry` combines the links of both directions of the weights (None: one link for each target word);
-    `with_reverse` combines them with the links of a model of the reverse direction, if there is one.
-    """
-
-    layer: str
-    head: int | None
-    shifted: bool
-    symmetry: Symmetry | None = None
-    with_reverse: Symmetry = "grow-diag"
 
 
 @dataclass(frozen=True)

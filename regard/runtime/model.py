@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 MAGIC = b"REGARD\r\n"
 ROLES = ("encoder", "cross", "decoder")
 FATES = ("pruned", "kept", "ended")
-_ERROR_SIZE = 1024
+_ERROR_SIZE, _ALIGNED = 1024, 64
 
 
 def available_cores() -> int:
@@ -162,6 +162,8 @@ class Line:
 class RuntimeModel:
     """A runtime file, opened. Any number of threads may use it at once."""
 
+    _content: Any = None  # of one that was opened from memory, where it lies
+
     def __init__(self, path: str | Path) -> None:
         """Map the file into memory. Raises ModelFolderError if it is missing, damaged, or of another version."""
         self._library = _declared(kernels())
@@ -170,6 +172,20 @@ class RuntimeModel:
         if not self._model:
             raise ModelFolderError(error.value.decode("utf-8", "replace"))
         self.path = Path(path)
+
+    @classmethod
+    def from_memory(cls, content: bytes) -> RuntimeModel:
+        """Open the content of a runtime file. Raises ModelFolderError as for a file."""
+        model, error = cls.__new__(cls), ctypes.create_string_buffer(_ERROR_SIZE)
+        model._library, model.path = _declared(kernels()), Path("<memory>")
+        buffer = (ctypes.c_char * (len(content) + _ALIGNED))()
+        start = ctypes.addressof(buffer) + -ctypes.addressof(buffer) % _ALIGNED
+        ctypes.memmove(start, content, len(content))
+        model._content = buffer
+        model._model = model._library.regard_open_memory(start, len(content), error, _ERROR_SIZE)
+        if not model._model:
+            raise ModelFolderError(error.value.decode("utf-8", "replace"))
+        return model
 
     def __del__(self) -> None:
         if getattr(self, "_model", None):
@@ -224,6 +240,28 @@ class RuntimeModel:
         if not result:
             raise _problem(error.value.decode("utf-8", "replace"))
         return self._lines(result)
+
+    def search(
+        self, sources: Sequence[Sequence[int]], prefixes: Sequence[Sequence[int]], options: Options
+    ) -> list[list[tuple[tuple[int, ...], float]]]:
+        """Search for the targets of sources that are token ids, end of sentence last; return their ids and scores.
+
+        Each is searched whole, and its target may be empty if `min_length` lets it. Raises UsageError.
+        """
+        library, error, count = self._library, ctypes.create_string_buffer(_ERROR_SIZE), ctypes.c_size_t()
+        rest = (len(sources), *_arrays(prefixes), ctypes.byref(_structure(options)), error, _ERROR_SIZE)
+        result = library.regard_translate_ids(self._model, *_arrays(sources), *rest)
+        if not result:
+            raise _problem(error.value.decode("utf-8", "replace"))
+        searched = []
+        for index in range(len(sources)):
+            hypotheses = []
+            for rank in range(library.regard_hypotheses(result, index)):
+                tokens = library.regard_tokens(result, index, rank, ctypes.byref(count))
+                hypotheses.append((tuple(tokens[: count.value]), library.regard_score(result, index, rank)))
+            searched.append(hypotheses)
+        library.regard_free(result)
+        return searched
 
     def queue(self, threads: int) -> RuntimeQueue:
         """Start threads that translate calls which arrive at any time, with continuous batching."""
@@ -454,6 +492,8 @@ def _declared(library: ctypes.CDLL) -> ctypes.CDLL:
         "token": (pointer, [pointer, ctypes.c_int, integer, counted]),
         "translate": (pointer, [pointer, pointer, pointer, size, pointer, text, size]),
         "continue": (pointer, [pointer, pointer, pointer, size, pointer, pointer, pointer, text, size]),
+        "translate_ids": (pointer, [pointer, pointer, pointer, size, pointer, pointer, pointer, text, size]),
+        "open_memory": (pointer, [pointer, size, text, size]),
         "free": (None, [pointer]),
         "count": (size, [pointer]),
         "queue_open": (pointer, [pointer, integer, text, size]),

@@ -124,7 +124,10 @@ def test_an_export_is_not_used_on_another_device(
 def test_without_its_data_a_run_is_compared_on_the_sample(regard: Command, transformer: Path) -> None:
     shutil.copytree(transformer, "run")
     (Path("run") / "train.toml").unlink()
-    assert f"{probe_sentences.MAX_SENTENCES} sentences of the sample" in regard("export", "run", "there", "--to", "ctranslate2").err
+    assert (
+        f"{probe_sentences.MAX_SENTENCES} sentences of the sample"
+        in regard("export", "run", "there", "--to", "ctranslate2").err
+    )
 
 
 def test_an_export_that_translates_differently_is_removed(

@@ -12,7 +12,7 @@ import pytest
 from small import folder
 
 from regard.engine import pack_model
-from regard.interchange.runtime_file import runtime_file
+from regard.engine.runtime_file import runtime_file
 from regard.model_folder import load_folder
 from regard.pipeline import AlignmentChoice
 from regard.runtime import native

@@ -17,10 +17,10 @@ from small import SENTENCES, captioner_folder, folder
 from regard.cli.interchange import _second_and_out
 from regard.data.languages import Languages
 from regard.engine import pack_model
+from regard.engine.runtime_file import _output_columns, runtime_file, share_embeddings
 from regard.errors import ExportError, UsageError
 from regard.explanation import explain
 from regard.interchange.runtime import export
-from regard.interchange.runtime_file import _output_columns, runtime_file, share_embeddings
 from regard.live_page import MEASURED, export_page, measure_trust
 from regard.model_folder import load_folder
 from regard.pipeline import RuntimeTranslator, load_translator

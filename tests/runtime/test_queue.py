@@ -14,8 +14,8 @@ import pytest
 from small import SENTENCES, folder
 
 from regard.engine import pack_model
+from regard.engine.runtime_file import runtime_file
 from regard.errors import LineError, UsageError
-from regard.interchange.runtime_file import runtime_file
 from regard.model_folder import load_folder
 from regard.runtime import native
 from regard.runtime.model import Line, Options, RuntimeModel

@@ -18,9 +18,9 @@ from small import PAIRS, SENTENCES, captioner_folder, folder, pairs
 
 import regard
 from regard.engine import pack_model
+from regard.engine.runtime_file import runtime_file
 from regard.errors import ExportError, LineError, LineWarning, ModelFolderError, UsageError
 from regard.interchange.runtime import export
-from regard.interchange.runtime_file import runtime_file
 from regard.model_folder import load_folder
 from regard.pipeline import RuntimeTranslator, load_translator
 from regard.runtime import native

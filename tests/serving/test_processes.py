@@ -20,8 +20,8 @@ from limits import wait_until_async
 from small import SENTENCES, captioner_folder, folder
 
 from regard.engine import pack_model
+from regard.engine.runtime_file import runtime_file
 from regard.errors import LineError, ModelFolderError, RegardError, UsageError
-from regard.interchange.runtime_file import runtime_file
 from regard.model_folder import load_folder
 from regard.pipeline import RuntimeTranslator, load_captioner
 from regard.runtime import native

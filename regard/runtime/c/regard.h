@@ -110,6 +110,11 @@ REGARD_API RegardResult *regard_translate(
 REGARD_API RegardResult *regard_continue(
     RegardModel *model, const char *const *lines, const size_t *sizes, size_t count, const int32_t *const *prefixes,
     const size_t *prefix_sizes, const RegardOptions *options, char *error, size_t error_size);
+/* The same for sources that are token ids already, end of sentence last: each is searched whole, and its target may be empty
+   if `min_length` lets it. `prefixes` may be NULL. */
+REGARD_API RegardResult *regard_translate_ids(
+    RegardModel *model, const int32_t *const *ids, const size_t *counts, size_t count, const int32_t *const *prefixes,
+    const size_t *prefix_sizes, const RegardOptions *options, char *error, size_t error_size);
 REGARD_API void regard_free(RegardResult *result);
 
 REGARD_API size_t regard_count(const RegardResult *result); /* lines */

@@ -53,6 +53,12 @@ struct RegardResult {
   Trace *trace;      /* of the only line; NULL: not asked for */
 };
 
+typedef struct { /* lines, or else token ids, and the size of each */
+  const char *const *lines;
+  const int32_t *const *ids;
+  const size_t *sizes;
+} Sources;
+
 static const RegardLink NO_LINKS[1];
 static const int32_t NO_TOKENS[1];
 static const float NO_LOG_PROBS[1];
@@ -211,12 +217,8 @@ static int open_trace(RegardResult *r, char *error, size_t error_size) {
   return is_one && !r->trace ? -1 : 0;
 }
 
-static int read_lines(RegardResult *r, const char *const *lines, const size_t *sizes, const Prefixes *prefixes, char *error, size_t error_size) {
-  TextBuffer clean = {0};
-  int failed = 0;
-  for (size_t i = 0; i < r->count && !failed; i++) failed = read_line(r, r->lines + i, i, lines[i], sizes[i], prefixes && prefixes->counts[i], &clean, error, error_size);
-  text_free(&clean);
-  if (failed) return -1;
+/* Makes the requests of all segments that are decoded. */
+static int make_requests(RegardResult *r) {
   r->requests = calloc(r->request_count + 1, sizeof *r->requests);
   if (!r->requests) return -1;
   Request *next = r->requests;
@@ -226,6 +228,36 @@ static int read_lines(RegardResult *r, const char *const *lines, const size_t *s
     *s->request = (Request){.source = s->ids, .count = s->count, .max_steps = most_steps(r->model, &r->options, s->count), .options = &r->options};
   }
   return 0;
+}
+
+static int read_lines(RegardResult *r, const char *const *lines, const size_t *sizes, const Prefixes *prefixes, char *error, size_t error_size) {
+  TextBuffer clean = {0};
+  int failed = 0;
+  for (size_t i = 0; i < r->count && !failed; i++) failed = read_line(r, r->lines + i, i, lines[i], sizes[i], prefixes && prefixes->counts[i], &clean, error, error_size);
+  text_free(&clean);
+  return failed ? -1 : make_requests(r);
+}
+
+/* Takes sources that are tokens already; each is one segment. */
+static int read_ids(RegardResult *r, const int32_t *const *ids, const size_t *counts, char *error, size_t error_size) {
+  const Settings *s = &r->model->settings;
+  r->segments = calloc(r->count + 1, sizeof *r->segments);
+  if (!r->segments) return -1;
+  for (; r->segment_count < r->count; r->segment_count++) {
+    size_t i = r->segment_count, n = counts[i], known = 0;
+    while (known < n && ids[i][known] >= 0 && ids[i][known] < s->source_vocabulary) known++;
+    if (!n || known < n || (s->source_positions && n > (size_t)s->source_positions)) {
+      explain(error, error_size, "source %zu: wanted 1 to %d tokens of a vocabulary of %d, got %zu, of which the first %zu are", i + 1, s->source_positions ? s->source_positions : INT32_MAX, s->source_vocabulary, n, known);
+      return -1;
+    }
+    int32_t *copy = malloc(n * sizeof *copy);
+    if (!copy) return -1;
+    memcpy(copy, ids[i], n * sizeof *copy);
+    r->segments[i] = (Segment){copy, (int64_t)n, {0}, NULL};
+    r->lines[i] = (Line){.first = (int64_t)i, .parts = 1, .decoded = 1};
+    r->request_count++;
+  }
+  return make_requests(r);
 }
 
 /* --- repetitions ---------------------------------------------------------------------------------------------- */
@@ -434,18 +466,22 @@ static int result_failed(RegardResult *r, size_t count, char *error, size_t erro
   return -1;
 }
 
-RegardResult *result_open(RegardModel *model, const char *const *lines, const size_t *sizes, size_t count, const Prefixes *prefixes, const RegardOptions *options, char *error, size_t error_size) {
+static RegardResult *open_result(RegardModel *model, Sources sources, size_t count, const Prefixes *prefixes, const RegardOptions *options, char *error, size_t error_size) {
   if (error && error_size) error[0] = 0;
   if (check_options(model, options, error, error_size)) return NULL;
   RegardResult *r = calloc(1, sizeof *r);
   int failed = !r;
   if (r) {
     *r = (RegardResult){.model = model, .options = *options, .count = count, .lines = calloc(count + 1, sizeof *r->lines)};
-    never_empty(&r->options);
-    failed = !r->lines || read_lines(r, lines, sizes, prefixes, error, error_size);
+    if (sources.lines) never_empty(&r->options);
+    failed = !r->lines || (sources.ids ? read_ids(r, sources.ids, sources.sizes, error, error_size) : read_lines(r, sources.lines, sources.sizes, prefixes, error, error_size));
     failed = failed || (prefixes && set_prefixes(r, prefixes, error, error_size)) || (options->trace && open_trace(r, error, error_size));
   }
   return failed && result_failed(r, count, error, error_size) ? NULL : r;
+}
+
+RegardResult *result_open(RegardModel *model, const char *const *lines, const size_t *sizes, size_t count, const Prefixes *prefixes, const RegardOptions *options, char *error, size_t error_size) {
+  return open_result(model, (Sources){lines, NULL, sizes}, count, prefixes, options, error, error_size);
 }
 
 Request *result_requests(RegardResult *r, int64_t *count) {
@@ -455,20 +491,25 @@ Request *result_requests(RegardResult *r, int64_t *count) {
 
 int result_finish(RegardResult *r) { return make_all_lines(r); }
 
-static RegardResult *translate(RegardModel *model, const char *const *lines, const size_t *sizes, size_t count, const Prefixes *prefixes, const RegardOptions *options, char *error, size_t error_size) {
-  RegardResult *r = result_open(model, lines, sizes, count, prefixes, options, error, error_size);
+static RegardResult *translate(RegardModel *model, Sources sources, size_t count, const Prefixes *prefixes, const RegardOptions *options, char *error, size_t error_size) {
+  RegardResult *r = open_result(model, sources, count, prefixes, options, error, error_size);
   if (!r) return NULL;
   int failed = search_all(model, r->requests, (int64_t)r->request_count, options->threads) || make_all_lines(r);
   return failed && result_failed(r, count, error, error_size) ? NULL : r;
 }
 
 REGARD_API RegardResult *regard_translate(RegardModel *model, const char *const *lines, const size_t *sizes, size_t count, const RegardOptions *options, char *error, size_t error_size) {
-  return translate(model, lines, sizes, count, NULL, options, error, error_size);
+  return translate(model, (Sources){lines, NULL, sizes}, count, NULL, options, error, error_size);
 }
 
 REGARD_API RegardResult *regard_continue(RegardModel *model, const char *const *lines, const size_t *sizes, size_t count, const int32_t *const *prefixes, const size_t *prefix_sizes, const RegardOptions *options, char *error, size_t error_size) {
   Prefixes given = {prefixes, prefix_sizes};
-  return translate(model, lines, sizes, count, &given, options, error, error_size);
+  return translate(model, (Sources){lines, NULL, sizes}, count, &given, options, error, error_size);
+}
+
+REGARD_API RegardResult *regard_translate_ids(RegardModel *model, const int32_t *const *ids, const size_t *counts, size_t count, const int32_t *const *prefixes, const size_t *prefix_sizes, const RegardOptions *options, char *error, size_t error_size) {
+  Prefixes given = {prefixes, prefix_sizes};
+  return translate(model, (Sources){NULL, ids, counts}, count, prefixes ? &given : NULL, options, error, error_size);
 }
 
 REGARD_API size_t regard_count(const RegardResult *r) { return r->count; }

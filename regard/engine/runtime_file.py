@@ -17,11 +17,11 @@ from typing import Any
 import numpy as np
 
 from regard.attention import Attention
+from regard.attention.alignment_choice import AlignmentChoice
 from regard.engine.packed_model import PackedModel
 from regard.engine.program import GROUP, KINDS, LANES, PRECISIONS, Program, Weight, address
-from regard.interchange.token_tables import token_tables
+from regard.engine.token_tables import token_tables
 from regard.model_folder import ModelFolder
-from regard.pipeline.translation import AlignmentChoice
 from regard.runtime.native import checksum
 from regard.search import SearchSettings
 from regard.shapes import Array

@@ -1,0 +1,25 @@
+"""The choice of the attention weights that alignments are extracted from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from regard.attention.alignment import Symmetry
+
+
+@dataclass(frozen=True)
+class AlignmentChoice:
+    """The attention weights that alignments are extracted from: a layer, and a head (None: the mean of its heads).
+
+    `shifted` takes the weights of the next decoder step, whose query has seen the token (SHIFT-ATT, Chen et al. 2020).
+    `symmetry` combines the links of both directions of the weights (None: one link for each target word);
+    `with_reverse` combines them with the links of a model of the reverse direction, if there is one.
+    """
+
+    layer: str
+    head: int | None
+    shifted: bool
+    symmetry: Symmetry | None = None
+    with_reverse: Symmetry = "grow-diag"

@@ -174,7 +174,8 @@ class Engine:
         if threads == 1 or len(requests) == 1:
             models.append(self._team(threads))
         else:
-            self._packed += [self._packed[0].clone() for _ in range(len(self._packed), threads)]
+            clones = [self._first.clone() for _ in range(len(self._packed) or 1, threads)]
+            self._packed += clones
             models += self._packed[:threads]
         return decode_requests(models, requests, settings, rules, self._limits(len(requests) * settings.beam))
 
@@ -203,10 +204,21 @@ class Engine:
         versions = tuple(parameter._version for parameter in self.model.parameters())
         assert isinstance(self.model, Model), "an ensemble is not packed"
         if versions != self._versions:
-            self._packed, self._teams, self._library = [pack_model(self.model, self.precision)], {}, None
-            if self._loaded is not None and self._packed[0].programs.encoder is not None:
-                self._library = LibraryModel(self._loaded, self._packed[0])
+            self._packed, self._teams, self._library = [], {}, None
+            packed = pack_model(self.model, self.precision)
+            if self._loaded is not None and packed.programs.encoder is not None:
+                self._library = LibraryModel(self._loaded, packed)
+            else:
+                self._packed = [packed]
             self._versions = versions
+
+    @property
+    def _first(self) -> PackedModel:
+        """The packed model that decodes what the library cannot; packed when it is first needed."""
+        if not self._packed:
+            assert isinstance(self.model, Model), "an ensemble is not packed"
+            self._packed = [pack_model(self.model, self.precision)]
+        return self._packed[0]
 
     def _handle_fork(self) -> None:
         """After a fork, keep the packed weights but nothing that has threads.
@@ -221,13 +233,13 @@ class Engine:
     def _team(self, threads: int) -> PackedModel:
         """Return a packed model for one sentence, computed by as many threads as are measured to be fastest."""
         if threads == 1 or sum(parameter.numel() for parameter in self.model.parameters()) < SMALL:
-            return self._packed[0]
+            return self._first
         choices = sorted({1, 2, threads})
         count = cached(f"threads {self._key()} {threads}", choices, lambda: self._fastest_team(choices))
         if count == 1:
-            return self._packed[0]
+            return self._first
         if count not in self._teams:
-            self._teams[count] = self._packed[0].clone(count)
+            self._teams[count] = self._first.clone(count)
         return self._teams[count]
 
     def _limits(self, rows: int) -> BatchLimits:
@@ -243,12 +255,12 @@ class Engine:
 
     def _fastest_team(self, choices: Sequence[int]) -> int:
         """Measure how many threads step one sentence fastest."""
-        teams = {count: self._packed[0].clone(count) for count in choices}
+        teams = {count: self._first.clone(count) for count in choices}
         return fastest(choices, lambda count: _step_seconds(teams[count], 1, 8))
 
     def _fastest_rows(self) -> int:
         """Measure how many rows decoded together take the least time each."""
-        return fastest(ROWS, lambda rows: _step_seconds(self._packed[0], rows, 4) / rows)
+        return fastest(ROWS, lambda rows: _step_seconds(self._first, rows, 4) / rows)
 
 
 def _step_seconds(model: PackedModel, rows: int, steps: int) -> float:

@@ -21,7 +21,7 @@ class LibraryModel:
 
     def __init__(self, folder: ModelFolder, packed: PackedModel) -> None:
         """Write the model as a runtime file into memory. Raises ValueError if PyTorch computes a part of it."""
-        self._model = RuntimeModel.from_memory(runtime_file(folder, packed, None, {}))
+        self._model = RuntimeModel.from_memory(runtime_file(folder, packed, None, {}, reads_text=False))
         self._max_source, self._max_steps = position_counts(folder.settings.search, packed.max_target)
         self._max_target, self._byte_tokens = packed.max_target, folder.tokenizer.target.byte_tokens
 

@@ -51,9 +51,11 @@ def runtime_file(
     choice: AlignmentChoice | None,
     card: Mapping[str, Any],
     languages: str = "",
+    reads_text: bool = True,
 ) -> bytes:
     """Return the content of a runtime file; `languages`: what tells its languages apart, as JSON; empty: nothing.
 
+    Without `reads_text` the model takes token ids alone.
     Raises ValueError with the reason if PyTorch has to compute a part of the model.
     """
     if packed.programs.encoder is None:
@@ -70,11 +72,11 @@ def runtime_file(
         PROGRAMS: records,
         WEIGHTS: b"".join(writer.weights),
         NUMBERS: b"".join(writer.parts),
-        SOURCE: token_tables(tokenizer.source),
+        SOURCE: token_tables(tokenizer.source, reads_text),
         LAYERS: _layer_section(layers),
     }
     if tokenizer.target is not tokenizer.source:
-        sections[TARGET] = token_tables(tokenizer.target)
+        sections[TARGET] = token_tables(tokenizer.target, reads_text)
     if languages:
         sections[LANGUAGES] = languages.encode()
     return _joined(sections)

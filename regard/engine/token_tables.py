@@ -9,6 +9,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,9 +34,11 @@ _OFFSETS = 1 << 21
 """Largest distance between two units of a trie that the format holds."""
 
 
-def token_tables(vocabulary: Vocabulary) -> bytes:
+@lru_cache(4)
+def token_tables(vocabulary: Vocabulary, reads_text: bool = True) -> bytes:
     """Write the tables of a vocabulary, little-endian, each part aligned to 8 bytes.
 
+    Without `reads_text` they lack the tries that text is tokenised with, which take longest.
     Raises ValueError if the vocabulary cannot be written, with the reason.
     """
     model = _Model.parse(vocabulary.model)
@@ -53,7 +56,9 @@ def token_tables(vocabulary: Vocabulary) -> bytes:
     piece_tokens = [ids.get(piece, UNK) if numbered else index for index, piece in enumerate(model.pieces)]
     unknown = [index for index, kind in enumerate(model.kinds) if kind == _UNKNOWN]
     fallback = [ids.get(b"<0x%02X>" % byte, UNK) for byte in range(256)] if model.flags & _BYTE_FALLBACK else []
-    trie = model.searchable(every=kind == _WHITESPACE)
+    trie, names = model.searchable(every=kind == _WHITESPACE), {text: index for text, index in ids.items() if text}
+    if not reads_text:  # one entry each, since the format has no tries without any
+        trie, names = dict([next(iter(trie.items()))]), dict([next(iter(names.items()))])
     parts = [
         np.cumsum([0, *(len(text) + 1 for text in texts)], dtype="<u4").tobytes(),
         b"".join(text + b"\0" for text in texts),
@@ -63,8 +68,8 @@ def token_tables(vocabulary: Vocabulary) -> bytes:
         bytes(model.kinds),
         build_trie(trie),
         build_trie({piece: index for piece, index in trie.items() if model.kinds[index] == _USER_DEFINED}),
-        build_trie({text: index for text, index in ids.items() if text}) if numbered else b"",
-        *(model.charsmap if model.charsmap[0] or numbered else _known_forms(vocabulary)),
+        build_trie(names) if numbered else b"",
+        *(model.charsmap if model.charsmap[0] or numbered or not reads_text else _known_forms(vocabulary)),
         np.array(fallback, "<i4").tobytes(),
         "⁇".encode(),
     ]

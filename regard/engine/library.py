@@ -12,7 +12,7 @@ from regard.runtime.model import Options, RuntimeModel
 from regard.search import Hypothesis, Rule, SearchSettings, SuppressTokens
 from regard.search.rules import LengthPenalty
 
-_TOGETHER = 2_048
+_TOGETHER = 512
 """Requests of one call of the library; Ctrl-C is heard between two."""
 
 

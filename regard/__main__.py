@@ -1,6 +1,11 @@
-"""Entry point of `python -m regard`."""
+"""Entry point of `python -m regard`: Python itself imports from the current folder until it begins (docs/deploy.md)."""
 
-from regard.pipe import main
+import sys
 
 if __name__ == "__main__":
+    if not getattr(sys.flags, "safe_path", False):
+        del sys.path[0]  # the current folder: what is imported from here on is not looked for in it
+
+    from regard.pipe import main
+
     main()

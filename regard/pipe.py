@@ -6,6 +6,7 @@ a line is translated in a third of the time that these take to load.
 
 from __future__ import annotations
 
+import os
 import sys
 import warnings
 from collections.abc import Sequence
@@ -84,6 +85,7 @@ def _warn(notes: Sequence[str]) -> None:
 
 def main() -> None:
     """Run `regard`: here if that is enough, else by the command line. Status and messages are the command's own."""
+    os.environ.setdefault("PYTHONSAFEPATH", "1")  # no process that libraries start imports from the current folder
     call = pipe_call(sys.argv[1:])
     if call is None:
         from regard.cli import main as run_command

@@ -30,8 +30,8 @@ from types import ModuleType
 from typing import Any
 
 PREPARED = re.compile(
-    r"-m regard(?! serve\b)( .*)?|-m regard\.lab\.worker .*"
-    r"|-c .*\bfrom regard\.(?:evaluation\.speed|serving\.(?:prepare|engine)) import .*"
+    r"-m regard(?! serve\b)( .*)?"
+    r"|-c .*\bfrom regard\.(?:evaluation\.speed|lab\.worker|serving\.(?:prepare|engine)) import .*"
     rf"|{re.escape(str(Path(__file__).with_name('cached.py')))} .*",
     re.DOTALL,
 )
@@ -43,8 +43,8 @@ EXPORTERS = ("export", "regard.serving.prepare")
 LIBRARIES = ("torch._dynamo", "torch.distributed.tensor", "numpy", "pydantic", "typer", "PIL.Image", "sacrebleu")
 READ_AT_START = ("PYTHON", "OMP_", "MKL_", "KMP_", "LD_", "LC_", "LANG", "CUDA_", "TORCH", "LRU_", "ONEDNN", "OPENBLAS")
 """Beginnings of the names of variables that Python and libraries read when they are loaded: each set has its server."""
-SEARCHED = "PYTHONPATH"
-"""The one of them that is set anew in each process."""
+SEARCHED = "PYTHONPATH", "PYTHONSAFEPATH"
+"""Those of them that are set anew in each process."""
 LARGEST = 2**17
 """Bytes of a call; larger ones start as always."""
 ADOPT = 36  # PR_SET_CHILD_SUBREAPER of prctl: a process whose parent has ended becomes a child of this one
@@ -133,7 +133,9 @@ def _is_prepared(args: Any) -> bool:
 
 
 def _read_at_start(environment: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
-    read = {name: value for name, value in environment.items() if name.startswith(READ_AT_START) and name != SEARCHED}
+    read = {
+        name: value for name, value in environment.items() if name.startswith(READ_AT_START) and name not in SEARCHED
+    }
     return tuple(sorted(read.items()))
 
 
@@ -172,10 +174,10 @@ def _become(call: Mapping[str, Any]) -> None:
     """Run a call as a new process would."""
     if call["session"]:
         os.setsid()
-    before = os.environ.get(SEARCHED)
+    before = os.environ.get(SEARCHED[0])
     os.environ.clear()
     os.environ.update(call["environment"])
-    sys.path[1 : 1 + len(_split(before))] = _split(os.environ.get(SEARCHED))
+    sys.path[1 : 1 + len(_split(before))] = _split(os.environ.get(SEARCHED[0]))
     for file, (name, mode) in enumerate((("stdin", "r"), ("stdout", "w"), ("stderr", "w"))):
         kind: dict[str, Any] = {"encoding": getattr(sys, name).encoding, "errors": getattr(sys, name).errors}
         stream = open(file, mode, buffering=1 if file == 2 else -1, closefd=False, **kind)  # noqa: SIM115

@@ -20,6 +20,7 @@ FLOORS: dict[str, int] = {
     "settings": 0,
     "atomic": 0,
     "seal": 0,
+    "processes": 0,
     "runtime": 0,
     "attention": 1,
     "data": 1,

@@ -20,12 +20,10 @@ from typing import Any
 
 import torch
 
-import regard
 from regard.errors import WorkerError
+from regard.processes import module_command
 
 ROUNDS = 3
-PROGRAM = "import sys; del sys.path[0]; from regard.evaluation.speed import serve; serve(*sys.argv[1:])"
-"""What the process runs; it imports nothing from the folder that it is started in."""
 MANY, ALONE = 200, 20
 """Sentences decoded together and one by one in each round, evenly spread over the test set."""
 
@@ -60,10 +58,9 @@ def measure_speed(
 
 
 def _start(run: Path, device: str, options: Mapping[str, Any]) -> subprocess.Popen[str]:
-    arguments = [sys.executable, "-c", PROGRAM, str(run), device, json.dumps(dict(options))]
-    paths = [str(Path(regard.__file__).parent.parent), *filter(None, [os.environ.get("PYTHONPATH")])]
-    threads = str(torch.get_num_threads())
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "OMP_NUM_THREADS": threads}
+    given = (str(run), device, json.dumps(dict(options)))
+    arguments = module_command("regard.evaluation.speed", *given, call="serve(*sys.argv[1:])")
+    environment = {**os.environ, "OMP_NUM_THREADS": str(torch.get_num_threads())}
     return subprocess.Popen(arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment)
 
 

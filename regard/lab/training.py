@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
@@ -15,6 +14,7 @@ from typing import IO, Any
 
 from regard.comparison.entries import has_ended
 from regard.errors import TrainingError
+from regard.processes import module_command
 from regard.training.journal import read
 
 POLL, TELL = 0.3, 20.0
@@ -104,7 +104,8 @@ class TrainingPool:
 
 def _start(job: Job) -> _Process:
     """Start the process of a job, in a session of its own: Ctrl-C reaches it through this process, once."""
-    arguments = [sys.executable, "-m", "regard.lab.worker", str(job.recipe), str(job.folder), str(job.seed)]
+    given = (str(job.recipe), str(job.folder), str(job.seed))
+    arguments = module_command("regard.lab.worker", *given, call="main(*sys.argv[1:])")
     errors = TemporaryFile()  # noqa: SIM115 (closed when the process has ended)
     options: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.DEVNULL, "stderr": errors}
     return _Process(job, subprocess.Popen(arguments, start_new_session=True, **options), errors)

@@ -1,4 +1,4 @@
-"""Train one run of an experiment in a process of its own, on one thread: `python -m regard.lab.worker RECIPE OUT SEED`.
+"""Train one run of an experiment in a process of its own, on one thread.
 
 It stops, and saves a checkpoint, when its standard input is closed: when the process that started it is gone.
 """
@@ -33,7 +33,3 @@ def _stop_without_parent() -> None:
     while os.read(0, 1):  # not sys.stdin, whose lock a thread must not hold when Python ends
         pass
     os.kill(os.getpid(), signal.SIGTERM)
-
-
-if __name__ == "__main__":
-    sys.exit(main(*sys.argv[1:]))

@@ -14,6 +14,7 @@ import tempfile
 import threading
 import warnings
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 from regard.errors import MissingExtra, UsageError, WorkerError
@@ -43,7 +44,10 @@ def cluster(address: str, cores: int | None = None) -> Iterator[Any]:
         warnings.filterwarnings("ignore", module=r"ray\.")  # advice for whoever writes programs for Ray
         stack.callback(ray.shutdown)
         stack.enter_context(contextlib.redirect_stdout(sys.stderr))  # Ray tells of lost workers there, amid results
-        _connect(ray, address, options)
+        if not address.startswith("ray://"):
+            options["job_config"] = _job_config(ray)
+        with _private(ray) if address == LOCAL else contextlib.nullcontext():
+            _connect(ray, address, options)
         _check_versions(ray, address)
         yield ray
 
@@ -64,15 +68,48 @@ def _temporary_folder() -> Iterator[str]:
 
 
 _REMOVER = """
-import os, shutil, sys, time
+import glob, os, shutil, signal, sys, time
 sys.stdin.read()
 for _ in range(60):
+    for file in glob.iglob("/proc/[0-9]*/fd/*"):
+        try:
+            if os.readlink(file).startswith(sys.argv[1] + "/"):
+                os.kill(int(file.split("/")[2]), signal.SIGKILL)
+        except OSError:
+            pass
     if not os.path.exists(sys.argv[1]):
         break
-    time.sleep(1)
     shutil.rmtree(sys.argv[1], ignore_errors=True)
+    time.sleep(1)
 """
-"""A program that waits until its parent has ended, then removes a folder, which processes of Ray may still write to."""
+"""A program that waits until its parent has ended, then ends the processes of Ray, which have their logs open in its
+folder (some outlive a parent that was killed), and removes the folder."""
+
+
+@contextlib.contextmanager
+def _private(ray: Any) -> Iterator[None]:
+    """Start a local cluster at the loopback address, as Ray does by itself on macOS, with files for this user alone."""
+    constants, mask = ray._private.ray_constants, os.umask(0o077)
+    is_open, constants.ENABLE_RAY_CLUSTER = constants.ENABLE_RAY_CLUSTER, False
+    os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"  # for the processes of the cluster
+    try:
+        with contextlib.suppress(OSError):
+            (Path.home() / ".ray" / "auth_token").chmod(0o600)  # of an earlier cluster
+        yield
+    finally:
+        os.umask(mask)
+        constants.ENABLE_RAY_CLUSTER = is_open
+        os.environ.pop("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER")
+
+
+def _job_config(ray: Any) -> Any:
+    """Return the configuration of a job whose workers import nothing from the folder that this process is in."""
+
+    class Config(ray.job_config.JobConfig):  # type: ignore[misc]
+        def _runtime_env_has_working_dir(self) -> bool:
+            return True  # so that Ray does not put this folder, and that of this program, on their path
+
+    return Config()
 
 
 def cores_of(ray: Any) -> int:

@@ -22,7 +22,7 @@ from regard.serving.pairs import LanguagePairs
 from regard.serving.requests import P, excerpt, parse, read_body, request_values
 from regard.serving.server_settings import ServerSettings
 from regard.serving.service import DeadlineExceeded, SearchRequest, Service
-from regard.serving.texts import PLAIN, TextFormat, TranslatedText, translate_texts
+from regard.serving.texts import PLAIN, TextFormat, TranslatedText, aside, translate_texts
 
 LOG = logging.getLogger("regard.serving")
 REQUEST_ID = "regard.request_id"
@@ -52,7 +52,7 @@ class Server:
         """Read the parameters of a request, wherever they are. Raises HttpError."""
         settings = self.settings
         body = await read_body(request, settings.body_limit, settings.deadline)
-        return request_values(request, body, settings.batch_limit)
+        return await aside(len(body), request_values, request, body, settings.batch_limit)
 
     def client(self, request: Request, values: Mapping[str, Any]) -> str:
         """Identify the client: its key, or else its address. Raises HttpError: 403 for a wrong key or a missing one.
@@ -110,9 +110,9 @@ class Call(Generic[P]):
             raise DeadlineExceeded(self.seconds)
         return left
 
-    def charge(self, texts: Sequence[str]) -> None:
-        """Count texts against all limits. Raises HttpError: 400, 413, 429 or 456."""
-        settings, count = self.server.settings, sum(map(len, texts))
+    def charge(self, texts: Sequence[str], prefix: int = 0) -> None:
+        """Count texts, and the size of a prefix, against all limits. Raises HttpError: 400, 413, 429 or 456."""
+        settings, count = self.server.settings, sum(map(len, texts)) + prefix
         if len(texts) > settings.batch_limit:
             raise HttpError(413, f"{len(texts):,} texts; send at most {settings.batch_limit:,} at once")
         if settings.char_limit and count > settings.char_limit:

@@ -22,6 +22,8 @@ UNLIMITED = 1_000_000_000_000
 """The limit of characters that DeepL reports for accounts without one."""
 VARIANTS = {"en": ("EN-GB", "EN-US"), "pt": ("PT-BR", "PT-PT")}
 """Targets that DeepL's clients take only with a region; one model serves both."""
+_MOST_TAGS = 10_000
+"""Characters of all tags of a parameter together; every element of a text is looked up among them."""
 _REFUSED = ("style_id", "translation_memory_id", "custom_instructions")
 
 
@@ -36,6 +38,8 @@ def _tags(value: Any) -> Any:
     tags = [value] if isinstance(value, str) else value
     if not isinstance(tags, list) or not all(isinstance(tag, str) for tag in tags):
         raise ValueError(f"wanted names of tags, with commas or as a list, got {excerpt(value)}")
+    if (size := sum(map(len, tags))) > _MOST_TAGS:
+        raise ValueError(f"wanted at most {_MOST_TAGS:,} characters, got {size:,}")
     return [tag.strip() for text in tags for tag in text.split(",") if tag.strip()]
 
 

@@ -173,16 +173,16 @@ def _image_bytes(image: str | bytes) -> bytes:
 
 async def _explain(call: Call[ExplainRequest]) -> dict[str, object]:
     asked, service = call.parameters, call.server.service
+    call.charge([asked.text], len(asked.prefix))
     languages, model, line = _line(call)
-    call.charge([asked.text])
     explanation = await call.attend(service.explain(model, line, asked.options, call.remaining()))
     return {**languages, "model": model, "explanation": dict(explanation)}
 
 
 async def _continuations(call: Call[ContinuationsRequest]) -> dict[str, object]:
     asked, service = call.parameters, call.server.service
+    call.charge([asked.text], len(asked.prefix))
     languages, model, line = _line(call)
-    call.charge([asked.text])
     work = service.continuations(model, line, prefix_ids(asked.prefix), asked.count, call.remaining())
     options = await call.attend(work)
     return {**languages, "model": model, "continuations": [continuation_data(option) for option in options]}

@@ -6,12 +6,12 @@ import asyncio
 import contextlib
 import itertools
 import os
-import sys
 from collections.abc import AsyncGenerator, Callable
 from pathlib import Path
 from typing import Any
 
 from regard.errors import ModelFolderError, RegardError
+from regard.processes import module_command
 from regard.serving.frames import Message, error_of, frame, receive_frame
 
 _END = 10.0
@@ -26,8 +26,8 @@ class EngineProcess:
     """One process with one model. Replies are matched with calls by number."""
 
     def __init__(self, path: Path, precision: str, threads: int, on_death: Callable[[EngineProcess], None]) -> None:
-        self.command = [*module_command("regard.serving.engine"), str(path)]
-        self.command += ["--precision", precision, "--threads", str(threads)]
+        options = ("--precision", precision, "--threads", str(threads))
+        self.command = module_command("regard.serving.engine", str(path), *options)
         self.about: Message = {}
         self.warnings: list[str] = []
         self.is_retired = self._is_broken = False
@@ -153,12 +153,6 @@ class EngineProcess:
                 queue.put_nowait(None)
             if not self.is_retired:
                 self._on_death(self)
-
-
-def module_command(module: str) -> list[str]:
-    """Return the command that runs `main` of a module; unlike `python -m`, it imports nothing from this folder."""
-    code = f"import sys; sys.path[:] = filter(None, sys.path); from {module} import main; main()"
-    return [sys.executable, "-c", code]
 
 
 def merge_errors(problem: Exception, path: Path) -> RegardError:

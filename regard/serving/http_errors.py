@@ -10,7 +10,7 @@ from typing import Any
 
 from starlette.responses import Response
 
-from regard.errors import RegardError, UsageError
+from regard.errors import DataError, RegardError, UsageError
 from regard.serving.service import DeadlineExceeded, Overloaded
 
 DEEPL = "/v2"
@@ -47,7 +47,7 @@ def http_error(problem: Exception) -> HttpError:
         return HttpError(503, *problem.causes, headers={"Retry-After": str(problem.retry_after)})
     if isinstance(problem, DeadlineExceeded):
         return HttpError(504, *problem.causes)
-    if isinstance(problem, UsageError):
+    if isinstance(problem, (UsageError, DataError)):  # of data, such as images, that the request holds
         return HttpError(400, *problem.causes)
     if isinstance(problem, ClientGone):
         return HttpError(CLIENT_GONE, *problem.causes)

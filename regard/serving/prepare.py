@@ -63,7 +63,3 @@ def main() -> None:
     except (RegardError, OSError, ModuleNotFoundError) as problem:
         answer = {"error": error_message(problem)}
     print(json.dumps(answer))
-
-
-if __name__ == "__main__":
-    main()

@@ -16,8 +16,9 @@ from typing import Any
 from regard.data.language_id import LanguageId
 from regard.data.languages import named_code
 from regard.errors import ModelFolderError, RegardError, UsageError
+from regard.processes import module_command
 from regard.serving.engine_pool import EnginePool, Log
-from regard.serving.engine_process import merge_errors, module_command
+from regard.serving.engine_process import merge_errors
 from regard.serving.frames import Message, error_of
 from regard.serving.service import (
     Continuation,
@@ -248,7 +249,7 @@ async def _prepared(path: Path, precision: str) -> Path:
     if path.is_file():
         return path
     pipe = asyncio.subprocess.PIPE
-    command = [*module_command("regard.serving.prepare"), str(path), precision]
+    command = module_command("regard.serving.prepare", str(path), precision)
     process = await asyncio.create_subprocess_exec(*command, stdout=pipe, stdin=asyncio.subprocess.DEVNULL)
     try:
         output, _ = await process.communicate()

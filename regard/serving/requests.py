@@ -8,6 +8,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable
+from itertools import islice
 from typing import Annotated, Any, TypeVar
 from urllib.parse import parse_qsl
 
@@ -20,7 +21,11 @@ from starlette.requests import ClientDisconnect, Request
 from regard.serving.http_errors import ClientGone, HttpError, bad_request
 
 MOST_FIELDS = 100
-"""Fields of a form that are no texts."""
+"""Fields of a form that are no texts, and names of a request."""
+_FEW = 5
+"""Wrong texts and unknown names that an error lists."""
+_DIGITS = 30
+"""Digits of a whole number in JSON: no parameter is as large, and Python takes quadratic time to read them."""
 FORM, MULTIPART, JSON = "application/x-www-form-urlencoded", "multipart/form-data", "application/json"
 CLOSE = {"Connection": "close"}  # so that the rest of a body need not be read
 _SURROGATE = re.compile(r"[\ud800-\udfff]")
@@ -44,8 +49,8 @@ def _check_texts(value: Any) -> Any:
     if isinstance(value, str) or (isinstance(value, list) and all(isinstance(text, str) for text in value)):
         return value
     if isinstance(value, list):
-        wrong = [f"text {n} is {excerpt(text)}" for n, text in enumerate(value, 1) if not isinstance(text, str)]
-        raise ValueError(f"{', '.join(wrong[:5])}; give texts")
+        wrong = (f"text {n} is {excerpt(text)}" for n, text in enumerate(value, 1) if not isinstance(text, str))
+        raise ValueError(f"{', '.join(islice(wrong, _FEW))}; give texts")
     raise ValueError(f"wanted a text or a list of texts, got {excerpt(value)}")
 
 
@@ -89,7 +94,13 @@ def request_values(request: Request, body: bytes, most_texts: int) -> dict[str, 
     A name that a query or form repeats gets a list. Files of a form are bytes. Raises HttpError: 400 for what cannot be
     read, 415 for bodies of another kind.
     """
-    most = most_texts + MOST_FIELDS
+    values = _merged_values(request, body, most_texts + MOST_FIELDS)
+    if len(values) > MOST_FIELDS:
+        raise bad_request(f"the request has {len(values):,} names, more than {MOST_FIELDS}; send known parameters only")
+    return values
+
+
+def _merged_values(request: Request, body: bytes, most: int) -> dict[str, Any]:
     values = _grouped(_urlencoded(request.scope.get("query_string", b""), "query", most))
     if not body:
         return values
@@ -118,7 +129,7 @@ def parse_json_object(body: bytes) -> dict[str, Any]:
     """Parse a JSON object. Raises HttpError (400): no JSON, not UTF-8, halves of characters, names given twice."""
     try:
         text = body.decode("utf-8-sig")
-        values = json.loads(text, object_pairs_hook=_unique, parse_constant=_no_number)
+        values = json.loads(text, object_pairs_hook=_unique, parse_constant=_no_number, parse_int=_whole_number)
     except UnicodeDecodeError as problem:
         raise bad_request(f"the JSON is not UTF-8 at byte {problem.start}; send it in UTF-8") from None
     except json.JSONDecodeError as problem:
@@ -127,7 +138,7 @@ def parse_json_object(body: bytes) -> dict[str, Any]:
         ) from None
     except RecursionError:
         raise bad_request("the JSON is nested too deeply; send one object of texts, numbers and lists") from None
-    except ValueError as problem:  # a number of more than 4,300 digits, or of the two functions below
+    except ValueError as problem:  # of the functions below
         raise bad_request(f"the JSON cannot be read: {problem}") from None
     if not isinstance(values, dict):
         raise bad_request(f'wanted a JSON object, as {{"name": …}}, got {excerpt(values)}')
@@ -146,6 +157,12 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _no_number(name: str) -> float:
     raise ValueError(f"{name} is no number of JSON")
+
+
+def _whole_number(digits: str) -> int:
+    if len(digits) > _DIGITS:
+        raise ValueError(f"a number has {len(digits):,} digits, more than {_DIGITS}")
+    return int(digits)
 
 
 def _check_characters(value: Any) -> None:
@@ -219,7 +236,7 @@ def _sentences(kind: type[Parameters], problem: pydantic.ValidationError) -> lis
         name = str(error["loc"][0]) if error["loc"] else ""
         message = error["msg"].removeprefix("Value error, ")
         if error["type"] == "extra_forbidden":
-            close = difflib.get_close_matches(name, known, 1)
+            close = difflib.get_close_matches(name[:50], known, 1)
             hint = f"did you mean `{close[0]}`?" if close else f"there are: {', '.join(known)}"
             sentence = f"unknown parameter {excerpt(name)}; {hint}"
         elif error["type"] == "missing":
@@ -239,8 +256,5 @@ def excerpt(value: Any) -> str:
     if isinstance(value, (list, dict)):
         kind = "a list" if isinstance(value, list) else "an object"
         return f"{kind} of {len(value):,}" if value else f"an empty {kind.split()[1]}"
-    try:
-        text = json.dumps(value, ensure_ascii=False)
-    except ValueError:  # Python writes no number of more than 4,300 digits
-        return "a number that is too long to be written"
+    text = json.dumps(value, ensure_ascii=False)
     return text if len(text) <= 80 else f"{text[:60]}… ({len(text):,} characters)"

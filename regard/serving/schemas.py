@@ -20,7 +20,15 @@ MOST_NBEST = 100
 MOST_CONTINUATIONS = 20
 DeadlineMs = Annotated[int | None, Field(ge=1, le=86_400_000)]
 TokenIds = Annotated[list[Annotated[int, Field(ge=0, lt=1 << 31)]], Field(max_length=TOKENS)]
-Prefix = str | TokenIds
+
+
+def _check_prefix(value: Any) -> Any:
+    if isinstance(value, (str, list)) and len(value) > TOKENS:
+        raise ValueError(f"wanted at most {TOKENS:,} characters or token ids, got {len(value):,}")
+    return value
+
+
+Prefix = Annotated[str | TokenIds, pydantic.BeforeValidator(_check_prefix)]
 
 
 class TranslateRequest(StrictParameters):

@@ -28,7 +28,11 @@ HEADERS = {
 }
 """Headers of every answer that does not set them itself, as the page does."""
 _ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
+_METHODS = frozenset(("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT"))
+"""Methods that log and metrics name; a client may send any word, of any length."""
 _FRAMES = 12  # innermost calls that the log shows of an unexpected exception
+_LENGTHS = {"content-length", "transfer-encoding"}
+"""With both, a proxy may see the end of a request elsewhere; the connection is closed (RFC 9112, section 6.3)."""
 _HOST = re.compile(r"(?P<name>\[[0-9A-Fa-f:.]+\]|[^:/@\s]+)(?::[0-9]{1,5})?")
 
 
@@ -46,7 +50,8 @@ class RequestLog:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        sent = Headers(scope=scope).get("x-request-id", "")
+        sent_headers = Headers(scope=scope)
+        sent, is_ambiguous = sent_headers.get("x-request-id", ""), set(sent_headers) >= _LENGTHS
         request_id = sent if _ID.fullmatch(sent) else secrets.token_hex(8)
         scope[REQUEST_ID] = request_id
         started, status = time.perf_counter(), CLIENT_GONE
@@ -57,6 +62,8 @@ class RequestLog:
                 status = message["status"]
                 headers = MutableHeaders(scope=message)
                 headers["X-Request-Id"] = request_id
+                if is_ambiguous:
+                    headers["Connection"] = "close"
                 for name, value in HEADERS.items():
                     headers.setdefault(name, value)
             await send(message)
@@ -74,7 +81,7 @@ class RequestLog:
 
     def _note(self, scope: Scope, status: int, seconds: float, request_id: str) -> None:
         route = getattr(scope.get("route"), "path", "unmatched")
-        method = scope["method"] if scope["method"].isalpha() else "other"
+        method = scope["method"] if scope["method"] in _METHODS else "other"
         LOG.info("%s %s %d %.1f ms %s", method, route, status, 1000 * seconds, request_id)
         if self.metrics is not None:
             self.metrics.in_flight.dec()

@@ -17,7 +17,7 @@ from regard.serving.service import SearchRequest, ServedHypothesis, ServedLine, 
 
 R = TypeVar("R")
 LONG = 10_000
-"""Characters from which on a text is taken apart in a thread."""
+"""Characters or bytes from which on work on a text is done in a thread."""
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,7 @@ async def translate_texts(
     """
     parts = []
     for text in texts:
-        choice, taken_apart = await _aside(len(text), choose, service, pairs, text, languages, layout)
+        choice, taken_apart = await aside(len(text), choose, service, pairs, text, languages, layout)
         parts.append(_Part(text, taken_apart, choice))
     if layout.kind != "text":
         search = replace(search, alignments=True)
@@ -121,12 +121,12 @@ async def translate_texts(
     for group_lines in await gather(*calls):
         lines.update(group_lines)
     return [
-        await _aside(len(part.text), _put_together, part, lines.get(number, []), search.nbest)
+        await aside(len(part.text), _put_together, part, lines.get(number, []), search.nbest)
         for number, part in enumerate(parts)
     ]
 
 
-async def _aside(characters: int, work: Callable[..., R], *arguments: Any) -> R:
+async def aside(characters: int, work: Callable[..., R], *arguments: Any) -> R:
     """Do something in a thread if the text is long, so that other requests go on; at once if it is not."""
     if characters > LONG:
         return await asyncio.to_thread(work, *arguments)

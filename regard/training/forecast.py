@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import statistics
+import subprocess
 import time
 from dataclasses import dataclass
 from datetime import timedelta
@@ -14,6 +14,7 @@ import torch.distributed as torch_distributed
 
 from regard.data.batch_stream import BatchSource
 from regard.errors import UsageError
+from regard.processes import module_command
 from regard.training.budget import Trial, trial
 from regard.training.recipe import Recipe
 
@@ -84,16 +85,15 @@ def _divided(recipe: Recipe, share: Trial, processes: int) -> float:
 def loopback_speed() -> float:
     """Return how many bytes a second each of two processes of this machine can send in an all-reduce (gloo)."""
     store: Any = dist.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
-    other = multiprocessing.get_context("spawn").Process(target=_take_part, args=(1, store.port), daemon=True)
-    other.start()
-    try:
-        return 4 * _SIZE / statistics.median(_take_part(0, store.port)[1:])
-    finally:
-        other.terminate()
-        other.join()
+    command = module_command("regard.training.forecast", call=f"take_part(1, {store.port})")
+    with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL) as other:
+        try:
+            return 4 * _SIZE / statistics.median(take_part(0, store.port)[1:])
+        finally:
+            other.terminate()
 
 
-def _take_part(rank: int, port: int) -> list[float]:
+def take_part(rank: int, port: int) -> list[float]:
     """Send a few messages, and return the seconds of each."""
     gloo: Any = dist.ProcessGroupGloo
     store: Any = dist.TCPStore("127.0.0.1", port, is_master=False)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import gzip
+import io
 import re
 import unicodedata
 import zlib
@@ -12,7 +13,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import groupby
 from pathlib import Path
-from typing import Any, Protocol, cast
+from typing import Any, BinaryIO, Protocol, cast
 
 from regard.atomic import write_bytes
 from regard.data.file_kinds import binary_kind
@@ -36,6 +37,8 @@ READ_LINE = 100_000
 """Most characters of a line of other files: a line break is missing, and a small .gz may hold gigabytes."""
 JSON_SIZE = 12
 """Characters of JSON that a character of text takes at most."""
+ADDRESSES = ("file", "memory", "http", "https", "ftp", "sftp", "smb", "s3", "gs", "az", "abfs", "hdfs", "hf")
+"""Kinds of addresses of data files; docs/scale.md says what each needs."""
 CUT = "\0"
 """Stands for a line that was too long and is skipped; no other line holds a NUL character."""
 _BYTES, _ENDS = 4, 5
@@ -122,8 +125,12 @@ def data_path(path: str | Path) -> Path:
 
     Raises MissingExtra or DataError if nothing that is installed opens such addresses.
     """
-    if "://" not in str(path):
+    kind, is_address, _ = str(path).partition("://")
+    if not is_address:
         return Path(path)
+    if kind.lower() not in ADDRESSES:
+        kinds = f"wanted one of {', '.join(ADDRESSES)}, got {kind[:40]}"
+        raise DataError(f"{path}: addresses of this kind cannot be opened here ({kinds})")
     try:
         from upath import UPath
     except ModuleNotFoundError:
@@ -131,9 +138,14 @@ def data_path(path: str | Path) -> Path:
     try:
         address: Any = UPath(path)
         address.fs  # noqa: B018  finds what opens it
-    except (ImportError, ValueError) as problem:
+    except Exception as problem:  # of any class, as some connect at once
         raise DataError(f"{path}: addresses of this kind cannot be opened here ({problem})") from None
     return cast(Path, address)
+
+
+def _opened(path: Path) -> BinaryIO:
+    """Open a file for reading bytes; what fsspec opens may lack `readline` with a size, which bounds lines."""
+    return path.open("rb") if isinstance(path, Path) else cast(BinaryIO, io.BufferedReader(path.open("rb")))
 
 
 class ByteFile(Protocol):
@@ -163,12 +175,12 @@ class LineReader:
     def __iter__(self) -> Iterator[str]:
         path = self.path
         try:
-            with path.open("rb") as raw, gzip.open(raw, "rb") if path.name.endswith(".gz") else raw as file:
+            with _opened(path) as raw, gzip.open(raw, "rb") if path.name.endswith(".gz") else raw as file:
                 yield from self.lines_of(file)
             if not self.count:
                 self.causes = (f"{path}: the file is empty; give a file with one sentence per line",)
         except FileNotFoundError:
-            self.causes = (f"{path}: no such file{did_you_mean(path)}",)
+            self.causes = (f"{path}: no such file{did_you_mean(path) if isinstance(path, Path) else ''}",)
         except IsADirectoryError:
             self.causes = (f"{path}: is a folder; give a text file in it",)
         except (gzip.BadGzipFile, EOFError, zlib.error) as problem:
@@ -177,6 +189,10 @@ class LineReader:
             self.causes = (
                 f"{path}: cannot be read ({problem.strerror or problem}); check the path and its permissions",
             )
+        except Exception as problem:
+            if isinstance(path, Path):
+                raise
+            self.causes = (f"{path}: cannot be read ({type(problem).__name__}: {problem}); check the address",)
 
     def lines_of(self, file: ByteFile, is_stream: bool = False) -> Iterator[str]:
         """Yield the lines of an open file up to the first that is no text, where the reading of a stream ends, too."""

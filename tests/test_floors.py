@@ -60,6 +60,7 @@ LEVEL_DOORS = {
     ("atomic", "errors"),
     ("runtime", "errors"),
     ("runtime", "atomic"),
+    ("runtime", "reading"),
     ("model_folder", "search"),
     ("engine", "search"),
     ("engine", "model_folder"),

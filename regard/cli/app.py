@@ -10,16 +10,40 @@ import sys
 import traceback
 import warnings
 from collections.abc import Mapping, Sequence
-from functools import cache
+from functools import cache, wraps
+from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
 import typer
 
 import regard
-from regard.errors import MissingExtra, RegardError
+from regard.errors import MissingExtra, RegardError, UsageError
 from regard.lazy import TRAINING_PACKAGES
 
-app = typer.Typer(
+
+class _App(typer.Typer):
+    """Commands that refuse addresses for paths: `pathlib` would take s3://bucket for a folder named s3: of this one."""
+
+    def command(self, *arguments: Any, **options: Any) -> Any:
+        register = super().command(*arguments, **options)
+
+        def add(function: Any) -> Any:
+            @wraps(function)
+            def run(*arguments: Any, **values: Any) -> Any:
+                given = [item for value in values.values() for item in (value if isinstance(value, list) else [value])]
+                paths = [str(path) for path in given if isinstance(path, Path)]
+                if wrong := [path.replace(":/", "://", 1) for path in paths if re.match(r"[A-Za-z][\w+.-]+:/", path)]:
+                    why = "an address, where a path of this machine is wanted; only data files are read by address"
+                    raise UsageError(*(f"{path}: {why}" for path in wrong))
+                return function(*arguments, **values)
+
+            register(run)
+            return function
+
+        return add
+
+
+app = _App(
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,

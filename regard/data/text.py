@@ -185,14 +185,11 @@ class LineReader:
             self.causes = (f"{path}: is a folder; give a text file in it",)
         except (gzip.BadGzipFile, EOFError, zlib.error) as problem:
             self.causes = (f"{path}: damaged, or not gzip at all ({problem}); fetch or compress it again",)
-        except OSError as problem:
-            self.causes = (
-                f"{path}: cannot be read ({problem.strerror or problem}); check the path and its permissions",
-            )
         except Exception as problem:
-            if isinstance(path, Path):
-                raise
-            self.causes = (f"{path}: cannot be read ({type(problem).__name__}: {problem}); check the address",)
+            if isinstance(path, Path) and not isinstance(problem, OSError):
+                raise  # what opens addresses raises exceptions of any class
+            reason = getattr(problem, "strerror", None) or problem
+            self.causes = (f"{path}: cannot be read ({reason}); check the path and its permissions",)
 
     def lines_of(self, file: ByteFile, is_stream: bool = False) -> Iterator[str]:
         """Yield the lines of an open file up to the first that is no text, where the reading of a stream ends, too."""

@@ -60,7 +60,7 @@ class RuntimeTranslator:
         from regard.data.languages import Languages
 
         source, target = self.model.card["languages"]
-        return Languages(source=source, target=target)
+        return Languages.parse({"source": source, "target": target}, f"{self.model.path}, languages")
 
     @cached_property
     def language_id(self) -> LanguageId | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import json
 import math
 import os
 from collections.abc import Callable, Iterator, Sequence
@@ -13,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from regard.errors import LineError, ModelFolderError, UsageError
+from regard.reading import parse_json
 from regard.runtime.native import kernels
 
 if TYPE_CHECKING:
@@ -159,19 +159,73 @@ class Line:
     steps: tuple[Step, ...]
 
 
+_CARD: dict[str, Any] = {
+    **dict.fromkeys(("regard", "precision", "fingerprint", "readme"), ""),
+    "languages": ["", ""],
+    "language_codes": [],
+    "warnings": [],
+    "parameters": 0,
+    "search": {},
+    "alignment": None,
+}
+"""Values of a card that lacks them; others are of the same types, `alignment` a table."""
+_TEXTS = ("languages", "language_codes", "warnings")
+_CARD_SIZE, _ENTRIES, _CHARACTERS, _LARGEST = 1 << 22, 2_000, 1_000, 1e15
+
+
+def _read_card(path: Path, content: bytes) -> dict[str, Any]:
+    """Parse and check the card of a file, which may come from anywhere. Raises ModelFolderError, with all causes."""
+    try:
+        if len(content) > _CARD_SIZE:
+            raise ValueError(f"it has {len(content):,} bytes, more than {_CARD_SIZE:,}")
+        card = {**_CARD, **parse_json(content)}
+    except (ValueError, TypeError) as problem:
+        raise ModelFolderError(f"{path}: its card is no table ({problem}); export the model again") from None
+    flaws = [f"{path}: its card, {name[:50]}: {flaw}" for name, value in card.items() if (flaw := _flaw(name, value))]
+    if flaws:
+        raise ModelFolderError(*flaws[:20], f"{path}: export the model again")
+    return card
+
+
+def _flaw(name: str, value: Any) -> str:
+    """Say what is wrong with a value of a card: its type, or anything in it that is too large; empty: nothing."""
+    kind = dict if name == "alignment" and value is not None else type(_CARD.get(name, value))
+    if type(value) is not kind:
+        return f"wanted a {kind.__name__}, got {repr(value)[:60]}"
+    if name in _TEXTS and not all(isinstance(text, str) for text in value):
+        return "wanted texts alone"
+    if name == "languages" and len(value) != 2:
+        return f"wanted two languages, got {len(value):,}"
+    parts = [name, *([] if name == "readme" else [value])]
+    for part in parts:
+        if isinstance(part, (list, dict)):
+            if len(part) > _ENTRIES:
+                return f"more than {_ENTRIES:,} entries"
+            parts += [*part, *part.values()] if isinstance(part, dict) else part
+        elif isinstance(part, str) and (len(part) > _CHARACTERS or not part.isprintable()):
+            return f"a text of more than {_CHARACTERS:,} characters, or with control characters"
+        elif isinstance(part, (int, float)) and not abs(part) < _LARGEST:
+            return "a number that is too large, or none"
+    return ""
+
+
 class RuntimeModel:
     """A runtime file, opened. Any number of threads may use it at once."""
 
     _content: Any = None  # of one that was opened from memory, where it lies
 
     def __init__(self, path: str | Path) -> None:
-        """Map the file into memory. Raises ModelFolderError if it is missing, damaged, or of another version."""
+        """Map the file into memory. Raises ModelFolderError if it is missing, damaged, of another version or card."""
         self._library = _declared(kernels())
         error = ctypes.create_string_buffer(_ERROR_SIZE)
         self._model = self._library.regard_open(str(path).encode(), error, _ERROR_SIZE)
         if not self._model:
             raise ModelFolderError(error.value.decode("utf-8", "replace"))
         self.path = Path(path)
+        size = ctypes.c_size_t()
+        address = self._library.regard_card(self._model, ctypes.byref(size))
+        self.card = _read_card(self.path, ctypes.string_at(address, size.value))
+        """Card of the model: how and on what it was trained, its licence, its scores."""
 
     @classmethod
     def from_memory(cls, content: bytes) -> RuntimeModel:
@@ -192,14 +246,6 @@ class RuntimeModel:
             self._library.regard_close(self._model)
 
     @cached_property
-    def card(self) -> dict[str, Any]:
-        """Card of the model: how and on what it was trained, its licence, its scores."""
-        size = ctypes.c_size_t()
-        address = self._library.regard_card(self._model, ctypes.byref(size))
-        values: dict[str, Any] = json.loads(ctypes.string_at(address, size.value))
-        return values
-
-    @cached_property
     def language_id(self) -> bytes:
         """Language identification as `LanguageId.parse` reads it; empty: the file has none."""
         size = ctypes.c_size_t()
@@ -211,12 +257,12 @@ class RuntimeModel:
         """The layers of attention, lowest first."""
         count = self._library.regard_layers(self._model)
         layers = (self._library.regard_layer(self._model, number) for number in range(count))
-        return tuple(Layer(layer.name.decode(), ROLES[layer.role], layer.heads) for layer in layers)
+        return tuple(Layer(layer.name.decode("utf-8", "replace"), ROLES[layer.role], layer.heads) for layer in layers)
 
     def score_threshold(self, options: Options) -> float:
         """Return the score below which a translation is doubtful; −∞: unknown, or scores are of another kind."""
-        own: float | None = self.card.get("search", {}).get("score_threshold")
-        return -math.inf if own is None or options.length_penalty != self.options().length_penalty else own
+        own, penalty = self.card["search"].get("score_threshold"), self.options().length_penalty
+        return own if isinstance(own, (int, float)) and options.length_penalty == penalty else -math.inf
 
     def options(self) -> Options:
         """Return the model's own search options."""

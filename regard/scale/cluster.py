@@ -44,8 +44,9 @@ def cluster(address: str, cores: int | None = None) -> Iterator[Any]:
         warnings.filterwarnings("ignore", module=r"ray\.")  # advice for whoever writes programs for Ray
         stack.callback(ray.shutdown)
         stack.enter_context(contextlib.redirect_stdout(sys.stderr))  # Ray tells of lost workers there, amid results
-        if not address.startswith("ray://"):
-            options["job_config"] = _job_config(ray)
+        if not address.startswith("ray://"):  # so that Ray does not put the current folder on the path of workers
+            outside = {"_runtime_env_has_working_dir": lambda _: True}
+            options["job_config"] = type("JobConfig", (ray.job_config.JobConfig,), outside)()
         with _private(ray) if address == LOCAL else contextlib.nullcontext():
             _connect(ray, address, options)
         _check_versions(ray, address)
@@ -100,16 +101,6 @@ def _private(ray: Any) -> Iterator[None]:
         os.umask(mask)
         constants.ENABLE_RAY_CLUSTER = is_open
         os.environ.pop("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER")
-
-
-def _job_config(ray: Any) -> Any:
-    """Return the configuration of a job whose workers import nothing from the folder that this process is in."""
-
-    class Config(ray.job_config.JobConfig):  # type: ignore[misc]
-        def _runtime_env_has_working_dir(self) -> bool:
-            return True  # so that Ray does not put this folder, and that of this program, on their path
-
-    return Config()
 
 
 def cores_of(ray: Any) -> int:

@@ -40,10 +40,10 @@ class LanguagePairs:
         for model in models:
             for source, target in model.pairs if model.kind == "translation" else ():
                 self._models.setdefault((source or UNKNOWN_SOURCE, target or UNKNOWN_TARGET), model)
-        codes = sorted({code for pair in self._models for code in pair})
-        self.languages = {
-            code: sorted({code, *(target for source, target in self._models if source == code)}) for code in codes
-        }
+        targets: dict[str, set[str]] = {code: {code} for pair in self._models for code in pair}
+        for source, target in self._models:
+            targets[source].add(target)
+        self.languages = {code: sorted(targets[code]) for code in sorted(targets)}
         """All languages, each with those that it can be translated to, itself included."""
 
     @property

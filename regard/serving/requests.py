@@ -28,7 +28,6 @@ _DIGITS = 30
 """Digits of a whole number in JSON: no parameter is as large, and Python takes quadratic time to read them."""
 FORM, MULTIPART, JSON = "application/x-www-form-urlencoded", "multipart/form-data", "application/json"
 CLOSE = {"Connection": "close"}  # so that the rest of a body need not be read
-_SURROGATE = re.compile(r"[\ud800-\udfff]")
 
 P = TypeVar("P", bound="Parameters")
 
@@ -94,13 +93,7 @@ def request_values(request: Request, body: bytes, most_texts: int) -> dict[str, 
     A name that a query or form repeats gets a list. Files of a form are bytes. Raises HttpError: 400 for what cannot be
     read, 415 for bodies of another kind.
     """
-    values = _merged_values(request, body, most_texts + MOST_FIELDS)
-    if len(values) > MOST_FIELDS:
-        raise bad_request(f"the request has {len(values):,} names, more than {MOST_FIELDS}; send known parameters only")
-    return values
-
-
-def _merged_values(request: Request, body: bytes, most: int) -> dict[str, Any]:
+    most = most_texts + MOST_FIELDS
     values = _grouped(_urlencoded(request.scope.get("query_string", b""), "query", most))
     if not body:
         return values
@@ -119,6 +112,8 @@ def _merged_values(request: Request, body: bytes, most: int) -> dict[str, Any]:
 
 def parse(kind: type[P], values: dict[str, Any]) -> P:
     """Check values against a model. Raises HttpError (400) with a sentence for each that is wrong."""
+    if len(values) > MOST_FIELDS:
+        raise bad_request(f"the request has {len(values):,} names, more than {MOST_FIELDS}; send known parameters only")
     try:
         return kind.model_validate(values)
     except pydantic.ValidationError as problem:
@@ -143,7 +138,11 @@ def parse_json_object(body: bytes) -> dict[str, Any]:
     if not isinstance(values, dict):
         raise bad_request(f'wanted a JSON object, as {{"name": …}}, got {excerpt(values)}')
     if re.search(rb"\\u[dD]", body):
-        _check_characters(values)
+        try:
+            json.dumps(values, ensure_ascii=False).encode()
+        except UnicodeEncodeError as problem:
+            half = ord(problem.object[problem.start])
+            raise bad_request(f"a text has half of a character, \\u{half:04x}, which UTF-8 cannot hold") from None
     return values
 
 
@@ -163,21 +162,6 @@ def _whole_number(digits: str) -> int:
     if len(digits) > _DIGITS:
         raise ValueError(f"a number has {len(digits):,} digits, more than {_DIGITS}")
     return int(digits)
-
-
-def _check_characters(value: Any) -> None:
-    """Raise HttpError if a text has half of a character (a lone surrogate), which UTF-8 cannot hold."""
-    pending = [value]
-    while pending:
-        item = pending.pop()
-        if isinstance(item, str) and (match := _SURROGATE.search(item)):
-            raise bad_request(
-                f"a text has half of a character, \\u{ord(match[0]):04x}, at its position {match.start()}"
-            )
-        if isinstance(item, dict):
-            pending += [*item, *item.values()]
-        if isinstance(item, list):
-            pending += item
 
 
 def _urlencoded(data: bytes, where: str, most: int) -> list[tuple[str, Any]]:

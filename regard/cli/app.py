@@ -9,10 +9,10 @@ import signal
 import sys
 import traceback
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache, wraps
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, Any, NoReturn, TypeVar
 
 import typer
 
@@ -20,14 +20,16 @@ import regard
 from regard.errors import MissingExtra, RegardError, UsageError
 from regard.lazy import TRAINING_PACKAGES
 
+F = TypeVar("F", bound=Callable[..., Any])
+
 
 class _App(typer.Typer):
     """Commands that refuse addresses for paths: `pathlib` would take s3://bucket for a folder named s3: of this one."""
 
-    def command(self, *arguments: Any, **options: Any) -> Any:
+    def command(self, *arguments: Any, **options: Any) -> Callable[[F], F]:
         register = super().command(*arguments, **options)
 
-        def add(function: Any) -> Any:
+        def add(function: F) -> F:
             @wraps(function)
             def run(*arguments: Any, **values: Any) -> Any:
                 given = [item for value in values.values() for item in (value if isinstance(value, list) else [value])]

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import gzip
+import threading
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +15,7 @@ from safetensors.torch import load_file
 from training.runs import corpus
 
 import regard
+from regard.cli import main
 from regard.data.text import data_path, read_lines
 from regard.errors import DataError
 
@@ -62,11 +66,50 @@ def test_training_from_addresses_is_training_from_files(bucket: str, tmp_path: P
     assert all(torch.equal(remote[name], local[name]) for name in local)
 
 
+def test_lines_come_from_a_web_server_line_by_line(tmp_path: Path) -> None:
+    pytest.importorskip("aiohttp", reason="aiohttp is not installed: pip install aiohttp")
+    text = "".join(f"line {number}\n" for number in range(1000))
+    (tmp_path / "train.ko").write_text(text, encoding="utf-8")
+    (tmp_path / "train.ko.gz").write_bytes(gzip.compress(text.encode()))
+    handler = functools.partial(SimpleHTTPRequestHandler, directory=str(tmp_path))
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        address = f"http://127.0.0.1:{server.server_port}"
+        for name in ("train.ko", "train.ko.gz"):
+            assert read_lines(f"{address}/{name}") == text.splitlines()
+        with pytest.raises(DataError, match=rf"{address}/absent: no such file"):
+            read_lines(f"{address}/absent")
+        server.shutdown()
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        *(["translate", "http://host/model.regard", "here"], ["translate", "here", "here", "--output", "s3://b/out"]),
+        *(["train", "--out", "hf://b/out", "--pairs", "here"], ["sample", "ftp://b/out"], ["serve", "file:///here"]),
+        *(["export", "here", "gs://b/out"], ["caption", "here", "http://host/a.png"]),
+    ],
+)
+def test_addresses_are_no_paths(
+    arguments: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SystemExit, match="2"):
+        main(arguments)
+    address = next(argument for argument in arguments if "://" in argument)
+    assert f"regard: {address.replace('///', '//')}: an address, where a path" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
+
+
 @pytest.mark.parametrize(
     ("address", "reason"),
     [
         ("memory://bucket/absent.ko", "memory://bucket/absent.ko: no such file"),
         ("nothing://bucket/train.ko", "addresses of this kind cannot be opened here .*nothing"),
+        ("reference://bucket/train.ko", "wanted one of file, memory, http, .*, got reference"),
+        ("simplecache::s3://bucket/train.ko", "wanted one of .*, got simplecache::s3"),
+        ("dir://x", "wanted one of"),
+        ("http://[", "cannot be opened here .Invalid"),
     ],
 )
 def test_what_cannot_be_opened_is_named(address: str, reason: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import json
 import shutil
@@ -19,12 +20,15 @@ from small import PAIRS, SENTENCES, captioner_folder, folder, pairs
 import regard
 from regard.engine import pack_model
 from regard.engine.runtime_file import runtime_file
-from regard.errors import ExportError, LineError, LineWarning, ModelFolderError, UsageError
+from regard.errors import ConfigurationError, ExportError, LineError, LineWarning, ModelFolderError, UsageError
 from regard.interchange.runtime import export
 from regard.model_folder import load_folder
 from regard.pipeline import RuntimeTranslator, load_translator
 from regard.runtime import native
 from regard.search import Constraints
+from regard.serving.pairs import LanguagePairs
+from regard.serving.process_service import _language_id, _served_model
+from regard.serving.runtime_engine import RuntimeEngine
 from tests.runtime.pairs import Maker, maker
 
 if (problem := native.why_unavailable()) is not None:
@@ -237,6 +241,76 @@ def test_damaged_files_are_refused_in_a_sentence(exported: Path, tmp_path: Path,
     with pytest.raises(ModelFolderError, match=message) as refused:
         regard.load(path)
     assert str(path) in str(refused.value)
+
+
+def _nested(levels: int) -> Any:
+    return [_nested(levels - 1)] if levels else 1
+
+
+WRONG: dict[str, Any] = {
+    "regard": [None, 7, ["0.1"], "x" * 5000, "\x1b[31m"],
+    "precision": [None, {}, True, "a\nb"],
+    "fingerprint": [3.5, "\u2028"],
+    "languages": [
+        None,
+        "en",
+        [],
+        ["en"],
+        ["en", "de", "fr"],
+        ["en", None],
+        [["en"], "de"],
+        {"en": "de"},
+        ["x" * 5000, "de"],
+    ],
+    "language_codes": [None, 5, "en", [1], {"en": 1}, [f">>x{number}<<" for number in range(100_000)]],
+    "parameters": [None, "1", True, 1.5, 10**16, [], float("nan")],
+    "search": [None, [], "beam", {"beam": 10**400}, {"beam": [1] * 5000}, {"score_threshold": float("inf")}],
+    "warnings": [None, "text", [1], [None], ["x" * 5000]],
+    "alignment": [[], "top", 3, {"layer": "x" * 5000}, {"head": float("nan")}, {"head": _nested(80)}],
+    "readme": [None, 1, ["text"]],
+    "x" * 5000: [1],
+    "other": [_nested(60), float("-inf"), {"a": {"b": ["\0"]}}],
+}
+UNUSUAL: dict[str, Any] = {
+    "languages": [["", ""], ["english", "de"], ["en", "en"]],
+    "language_codes": [[">>fra<<", ">>fra<<", "", "<>"]],
+    "parameters": [0, -1],
+    "search": [{}, {"score_threshold": "low"}, {"score_threshold": True}, {"beam": "wide", "unknown": 1}],
+    "alignment": [None, {}, {"layer": 1}],
+    "readme": ["", "x" * 10**6, "\0\x1b"],
+    "other": [None, [], "text"],
+}
+
+
+def test_wrong_cards_are_refused_when_opened_and_unusual_ones_work(tmp_path: Path) -> None:
+    model = load_folder(folder(tmp_path / "run", end=0.5))
+    packed, path = pack_model(model.model, "float32"), tmp_path / "model.regard"
+    card = {"search": json.loads(model.settings.search.model_dump_json())}
+
+    def open_card(name: str, value: Any) -> RuntimeTranslator:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            path.write_bytes(runtime_file(model, packed, None, {**card, name: value}))
+            return RuntimeTranslator(path)
+
+    for name, values in WRONG.items():
+        for value in values:
+            with pytest.raises(ModelFolderError) as refused:
+                open_card(name, value)
+            assert all(len(cause) < 300 and str(path) in cause for cause in refused.value.causes)
+    for name, values in UNUSUAL.items():
+        for value in values:
+            translator = open_card(name, value)
+            assert translator.translate(SENTENCES[:1])
+            assert translator.tokenizer.language_codes is not None
+            for read in (lambda t: t.languages, lambda t: t.search):
+                with contextlib.suppress(ConfigurationError):
+                    read(translator)
+            for languages in (None, ("xx", "yy")):
+                about = RuntimeEngine(path, 1, lambda _: None).about()
+                served = _served_model("model", about, languages)
+                _language_id(about, languages)
+                assert LanguagePairs([served]).languages
 
 
 def test_missing_files_are_refused_in_a_sentence(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -50,8 +50,8 @@ def start() -> Iterator[Start]:
     """Return a function that starts a command of `regard` in a session of its own; what still runs is killed."""
     running: list[subprocess.Popen[str]] = []
 
-    def begin(*arguments: object) -> subprocess.Popen[str]:
-        command = [sys.executable, "-m", "regard", *map(str, arguments)]
+    def begin(*arguments: object, command: Sequence[str] = (sys.executable, "-m", "regard")) -> subprocess.Popen[str]:
+        command = [*command, *map(str, arguments)]
         pipe = subprocess.PIPE
         process = subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, start_new_session=True)
         running.append(process)

@@ -17,6 +17,9 @@ import small
 from limits import wait_until
 from systems import linux
 
+import regard as regard_package
+from regard.processes import module_command
+
 pytest.importorskip("ray", reason="Ray is not installed: pip install 'regard[scale]'")
 pytestmark = [pytest.mark.system, pytest.mark.slow, linux]
 Run = Callable[..., str]
@@ -148,6 +151,34 @@ def test_a_command_that_was_ended_is_gone_on_with(
     wait_until(lambda: not any(map(_title, below)), "the processes of the cluster end", 120)
     assert "continuing after line" in regard(*options, "--resume")
     assert output.read_bytes() == expected
+
+
+def test_a_local_cluster_is_private_and_ends_with_its_command(
+    start: Start, model: Path, lines: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "home").mkdir()
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("PYTHONPATH", str(Path(regard_package.__file__).parents[1]))
+    for name in ("torch", "numpy", "json", "pyarrow", "pandas", "yaml", "msgpack", "functools"):
+        (tmp_path / f"{name}.py").write_text("open(__file__ + '.imported', 'w')\nraise SystemExit\n")
+    monkeypatch.chdir(tmp_path)
+    command = module_command(
+        "regard.pipe", "translate", str(model), str(lines), "--output", "out", "--cluster", "local"
+    )
+    process = start(*map(str, SEARCH), command=command)
+    _wait_for(process, lambda: _lines_done(tmp_path / "out") > 400)
+    below = _children(process.pid)
+    sockets = {os.readlink(file) for pid in [process.pid, *below] for file in Path(f"/proc/{pid}/fd").iterdir()}
+    rows = [line.split() for name in ("tcp", "tcp6") for line in Path(f"/proc/net/{name}").read_text().splitlines()[1:]]
+    listening = [row[1].partition(":")[0] for row in rows if row[3] == "0A" and f"socket:[{row[9]}]" in sockets]
+    assert len(listening) > 5
+    assert {address[-8:] for address in listening} == {"0100007F"}, "127.0.0.1, of IPv4 or mapped to IPv6"
+    for token in (tmp_path / "home").glob(".ray/auth_token"):
+        assert token.stat().st_mode & 0o777 == 0o600
+    process.kill()
+    process.communicate(timeout=60)
+    wait_until(lambda: not any(map(_title, below)), "the processes of the cluster end", 120)
+    assert not list(tmp_path.glob("*.imported"))
 
 
 def test_a_lost_machine_changes_nothing(

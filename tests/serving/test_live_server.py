@@ -173,6 +173,15 @@ def test_contradictory_heads(address: str, header: str) -> None:
         assert connection.recv(65536).startswith(b"HTTP/1.1 4")
 
 
+def test_a_body_of_two_lengths_is_answered_and_the_last(address: str) -> None:
+    with connect(address) as connection:
+        body = b"2\r\n{}\r\n0\r\n\r\n"
+        connection.sendall(head("/translate", f"Content-Length: {len(body)}", "Transfer-Encoding: chunked") + body)
+        answer = received(connection)  # up to the end of the connection
+        assert answer.startswith(b"HTTP/1.1 400")
+        assert b"connection: close" in answer.lower()
+
+
 def test_a_host_is_named_once(address: str) -> None:
     for line in (b"GET /health HTTP/1.0\r\n", b"GET /health HTTP/1.1\r\nHost: localhost\r\nHost: 127.0.0.1\r\n"):
         with connect(address) as connection:

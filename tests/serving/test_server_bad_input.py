@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 import httpx
 import pytest
 from fake import Ask
+
+from regard.errors import DataError
+from regard.serving import requests
+from regard.serving.http_errors import http_error
 
 JSON = {"content-type": "application/json"}
 FORM = {"content-type": "application/x-www-form-urlencoded"}
@@ -28,6 +33,10 @@ BODIES: dict[str, tuple[dict[str, str], bytes]] = {
     "NaN": (JSON, b'{"q": NaN}'),
     "Infinity": (JSON, b'{"q": -Infinity}'),
     "a number of 5,000 digits": (JSON, b'{"q": ' + b"9" * 5000 + b"}"),
+    "a number of 40 digits": (JSON, b'{"alternatives": ' + b"9" * 40 + b"}"),
+    "20,000 names": (JSON, json.dumps({f"name{i}": i for i in range(20_000)}).encode()),
+    "1,000 names in a form": (FORM, b"&".join(b"name%d=1" % i for i in range(1000))),
+    "100 unknown names": (JSON, json.dumps({f"name{i}": i for i in range(100)} | {"ignore_tags": "a" * 9**5}).encode()),
     "names given twice": (JSON, b'{"q": "a", "q": "b"}'),
     "names given twice inside": (JSON, b'{"q": {"a": 1, "a": 2}}'),
     "deep lists": (JSON, b'{"q": ' + b"[" * 200_000 + b"]" * 200_000 + b"}"),
@@ -148,6 +157,10 @@ def test_strange_characters_are_texts(ask: Ask, text: str) -> None:
         ("deep lists", "nested too deeply"),
         ("JSON that is not UTF-8", "not UTF-8 at byte 7"),
         ("NaN", "NaN is no number"),
+        ("a number of 5,000 digits", "a number has 5,000 digits, more than 30"),
+        ("a number of 40 digits", "a number has 40 digits, more than 30"),
+        ("20,000 names", "the request has 20,000 names, more than 100"),
+        ("1,000 names in a form", "the request has 1,000 names, more than 100"),
         ("compressed", "compressed requests are not read"),
         ("another type", "wanted application/json"),
         ("parts that are not UTF-8", "the form is not UTF-8"),
@@ -158,6 +171,31 @@ def test_sentences_say_what_is_wrong(ask: Ask, kind: str, sentence: str) -> None
     headers, content = BODIES[kind]
     answer = check(ask("/translate", content=content, headers=headers), "/translate")
     assert sentence.encode("utf-8", "replace").decode() in answer
+
+
+def test_of_many_wrong_values_few_are_described(ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
+    described = list[Any]()
+    monkeypatch.setattr(requests, "excerpt", lambda value: described.append(value) or "nothing")
+    for path, name in (("/translate", "q"), ("/v2/translate", "text"), ("/v1/translate", "text")):
+        assert "text 2 is nothing" in check(ask(path, json={name: ["a", *[None] * 5000], "target": "ko"}), path)
+    assert len(described) < 100
+
+
+def test_tags_and_prefixes_have_limits_and_prefixes_are_charged(make_ask: Callable[..., Ask]) -> None:
+    ask = make_ask(character_quota=30, char_limit=0)
+    tags = {"text": "a", "target_lang": "ko", "ignore_tags": ["b," * 20_000]}
+    assert "`ignore_tags`: wanted at most 10,000 characters" in check(ask("/v2/translate", json=tags), "/v2/translate")
+    line = {"text": "hello", "source": "en", "target": "ko"}
+    for path in ("/v1/explain", "/v1/continuations"):
+        for prefix in ("a" * 10_001, [1] * 10_001):
+            answer = ask(path, json={**line, "prefix": prefix})
+            assert (answer.status_code, "at most 10,000" in answer.json()["detail"]) == (400, True)
+        for prefix in ("a" * 26, [1] * 26):
+            assert ask(path, json={**line, "prefix": prefix}).status_code == 456
+
+
+def test_data_that_cannot_be_used_are_the_requests() -> None:
+    assert http_error(DataError("the image: a damaged PNG image")).status == 400
 
 
 @pytest.mark.parametrize("method", ["GET", "PUT", "DELETE", "PATCH", "HEAD", "OPTIONS", "BREW"])

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import pytest
 from fake import MODELS, FakeService
+from limits import time_limit
 
 from regard.serving.http_errors import HttpError
 from regard.serving.language_names import NAMES, language_name
 from regard.serving.pairs import LanguagePairs, match_language
+from regard.serving.service import ServedModel
 
 
 @pytest.mark.parametrize(
@@ -52,6 +54,13 @@ def test_without_models_there_is_no_service() -> None:
     with pytest.raises(HttpError, match="no model") as refused:
         LanguagePairs([]).choose(FakeService(), "x", "a", "b")
     assert refused.value.status == 503
+
+
+def test_many_languages_take_linear_time() -> None:
+    model = ServedModel("many", "translation", tuple(("en", f"x{number}") for number in range(50_000)))
+    reverse = ServedModel("reverse", "translation", tuple((f"x{number}", "en") for number in range(50_000)))
+    with time_limit():
+        assert len(LanguagePairs([model, reverse]).languages["en"]) == 50_001
 
 
 def test_names() -> None:

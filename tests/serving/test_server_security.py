@@ -117,6 +117,11 @@ def test_request_ids(ask: Ask, log: list[str]) -> None:
         assert log[-1].endswith(made.json()["request_id"])
 
 
+def test_methods_that_nobody_knows_are_not_in_the_log(ask: Ask, log: list[str]) -> None:
+    ask("/translate", "A" * 20_000)
+    assert log[-1].startswith("other ")
+
+
 def test_the_log_has_neither_texts_nor_keys(ask: Ask, log: list[str]) -> None:
     ask("/translate", json={**HELLO, "q": "a hidden text", "api_key": "hidden-key"})
     ask("/translate?q=hidden&api_key=hidden-key", json={"source": "hidden"})

@@ -11,7 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from regard.errors import LineError, ModelFolderError, UsageError
+from regard.errors import LineError, ModelFolderError, RegardError, UsageError
 from regard.reading import parse_json
 from regard.runtime.native import kernels
 
@@ -218,14 +218,15 @@ class RuntimeModel:
         """Map the file into memory. Raises ModelFolderError if it is missing, damaged, of another version or card."""
         self._library = _declared(kernels())
         error = ctypes.create_string_buffer(_ERROR_SIZE)
-        self._model = self._library.regard_open(str(path).encode(), error, _ERROR_SIZE)
+        self._model = self._library.regard_open(os.fsencode(path), error, _ERROR_SIZE)
         if not self._model:
-            raise ModelFolderError(error.value.decode("utf-8", "replace"))
+            raise ModelFolderError(error.value.decode("utf-8", "surrogateescape"))
         self.path = Path(path)
         size = ctypes.c_size_t()
         address = self._library.regard_card(self._model, ctypes.byref(size))
         self.card = _read_card(self.path, ctypes.string_at(address, size.value))
         """Card of the model: how and on what it was trained, its licence, its scores."""
+        self._check_unchanged()
 
     @classmethod
     def from_memory(cls, content: bytes) -> RuntimeModel:
@@ -244,6 +245,14 @@ class RuntimeModel:
     def __del__(self) -> None:
         if getattr(self, "_model", None):
             self._library.regard_close(self._model)
+
+    def _check_unchanged(self) -> None:
+        """Raise ModelFolderError if somebody has written into the file, or cut it short, since it was opened."""
+        if not self._library.regard_is_unchanged(self._model):
+            raise ModelFolderError(
+                f"{self.path}: changed while it was open, so translations would be wrong; write a new file beside it and "
+                "rename that, and open this one again"
+            )
 
     @cached_property
     def language_id(self) -> bytes:
@@ -324,7 +333,10 @@ class RuntimeModel:
         try:
             size = ctypes.c_size_t()
             while address := self._library.regard_next(stream, ctypes.byref(size)):
-                yield ctypes.string_at(address, size.value).decode()
+                words = ctypes.string_at(address, size.value).decode()
+                self._check_unchanged()
+                yield words
+            self._check_unchanged()
             if size.value:
                 raise MemoryError("there is not enough memory to translate the line")
         finally:
@@ -376,6 +388,7 @@ class RuntimeModel:
     def _lines(self, result: Any) -> list[Line]:
         """Read a result, and free it."""
         try:
+            self._check_unchanged()
             return [self._line(result, index) for index in range(self._library.regard_count(result))]
         finally:
             self._library.regard_free(result)
@@ -467,12 +480,17 @@ class RuntimeQueue:
         """Give up a call: there will be no result unless there is one already."""
         self._library.regard_queue_cancel(self._queue, ticket)
 
-    def take(self, seconds: float) -> tuple[int, list[Line] | None] | None:
-        """Wait for the next call that is done. None: none was; lines that are None: there was not enough memory."""
+    def take(self, seconds: float) -> tuple[int, list[Line] | RegardError] | None:
+        """Wait for the next call that is done, and return its ticket with its lines or its error. None: none was."""
         ticket, result = ctypes.c_uint64(), ctypes.c_void_p()
         if not self._library.regard_queue_take(self._queue, seconds, ctypes.byref(ticket), ctypes.byref(result)):
             return None
-        return ticket.value, self._read(result) if result.value else None
+        if not result.value:
+            return ticket.value, RegardError("there is not enough memory for this call; send less text")
+        try:
+            return ticket.value, self._read(result)
+        except ModelFolderError as problem:
+            return ticket.value, problem
 
     def close(self) -> None:
         """Stop the threads and give up what is not done. Nobody may wait for results then."""
@@ -525,6 +543,7 @@ def _declared(library: ctypes.CDLL) -> ctypes.CDLL:
     functions: dict[str, tuple[Any, list[Any]]] = {
         "open": (pointer, [text, text, size]),
         "close": (None, [pointer]),
+        "is_unchanged": (ctypes.c_int, [pointer]),
         "card": (pointer, [pointer, counted]),
         "languages": (pointer, [pointer, counted]),
         "options": (None, [pointer, pointer]),

@@ -109,8 +109,8 @@ class RuntimeEngine:
             if (call := self._forget(number)) is None:
                 continue
             try:
-                if lines is None:
-                    raise RegardError("there is not enough memory for this call; send less text")
+                if isinstance(lines, RegardError):
+                    raise lines
                 reply = self._result(number, call, lines)
             except Exception as problem:  # whatever it is, the results of other calls have to be returned
                 self._forget(number)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -16,6 +17,7 @@ import numpy as np
 import pytest
 from cached import FolderCache
 from small import PAIRS, SENTENCES, captioner_folder, folder, pairs
+from systems import posix
 
 import regard
 from regard.engine import pack_model
@@ -311,6 +313,50 @@ def test_wrong_cards_are_refused_when_opened_and_unusual_ones_work(tmp_path: Pat
                 served = _served_model("model", about, languages)
                 _language_id(about, languages)
                 assert LanguagePairs([served]).languages
+
+
+@posix
+@pytest.mark.parametrize("change", ["cut", "emptied", "grown", "other", "time set back"])
+def test_a_file_that_is_changed_while_it_is_open_gives_a_sentence(exported: Path, tmp_path: Path, change: str) -> None:
+    """Neither other text, nor the end of the process by a page that is no longer there."""
+    path, content = tmp_path / "model.regard", exported.read_bytes()
+    shutil.copy2(exported, path)
+    os.utime(path, (0, 0))
+    runtime = RuntimeTranslator(path)
+    stream = runtime.model.stream(SENTENCES[0], runtime.model.options())
+    queue = runtime.model.queue(1)
+    if change in ("cut", "emptied"):
+        os.truncate(path, 5000 if change == "cut" else 0)
+    else:
+        start = len(content) if change == "grown" else 6000
+        with path.open("r+b") as file:
+            file.seek(start)
+            file.write(bytes(3000))
+    if change == "time set back":
+        os.utime(path, (0, 0))
+    message = "model.regard: changed while it was open, so translations would be wrong; write a new file beside it"
+    for _ in range(2):
+        with pytest.raises(ModelFolderError, match=message):
+            runtime.translate(SENTENCES)
+    with pytest.raises(ModelFolderError, match=message):
+        list(stream)
+    queue.submit(1, SENTENCES[:1], runtime.model.options())
+    ticket, result = queue.take(60) or (0, [])
+    assert ticket == 1
+    assert isinstance(result, ModelFolderError)
+    assert runtime.model.card["readme"] == "# A card\n"
+
+
+@posix
+def test_a_file_may_lose_its_name_while_it_is_open(exported: Path, tmp_path: Path) -> None:
+    path = tmp_path / "model.regard"
+    shutil.copy2(exported, path)
+    runtime = RuntimeTranslator(path)
+    expected = [line.text for line in runtime.translate(SENTENCES)]
+    path.chmod(0o600)
+    (tmp_path / "new").write_bytes(b"another file")
+    os.replace(tmp_path / "new", path)
+    assert [line.text for line in runtime.translate(SENTENCES)] == expected
 
 
 def test_missing_files_are_refused_in_a_sentence(tmp_path: Path) -> None:

@@ -92,7 +92,7 @@ REGARD_API uint64_t regard_checksum(const void *data, size_t size) {
 
 /* --- sections ------------------------------------------------------------------------------------------------ */
 
-static const char *header_problem(const uint8_t *data, size_t size, uint32_t *sections) {
+static const char *header_problem(const uint8_t *data, size_t size, uint32_t *sections, uint64_t *checksum) {
   Header header;
   if (size < sizeof header) return "it is no runtime file, or cut short";
   memcpy(&header, data, sizeof header);
@@ -102,7 +102,7 @@ static const char *header_problem(const uint8_t *data, size_t size, uint32_t *se
   if (header.size != size) return "it is cut short, or longer than it was written";
   if (header.sections > 4 * SECTIONS || HEADER + header.sections * sizeof(SectionRecord) > size) return "its table of contents";
   if (regard_checksum(data + HEADER, size - HEADER) != header.checksum) return "its checksum is wrong";
-  *sections = header.sections;
+  *sections = header.sections, *checksum = header.checksum;
   return NULL;
 }
 
@@ -118,6 +118,17 @@ static void read_sections(Opening *o, uint32_t count) {
   }
   for (int kind = CARD; kind < SECTIONS; kind++)
     must(o, kind == TARGET || kind == LANGUAGES || o->sections[kind].data != NULL, "a part is missing");
+}
+
+/* Copies all parts but the numbers: others may write into the file, and what is checked has to stay as it was. */
+static void copy_sections(Opening *o) {
+  for (int kind = CARD; kind < SECTIONS; kind++) {
+    Section *section = &o->sections[kind];
+    if (kind == NUMBERS || !section->data) continue;
+    uint8_t *copy = o->model->copies[kind] = malloc(section->size + ALIGNED);
+    if (!must(o, copy != NULL, "there is no memory for it")) return;
+    section->data = memcpy(copy + ALIGNED - (uintptr_t)copy % ALIGNED, section->data, section->size);
+  }
 }
 
 /* `count` floats (or integers of four bytes) at an offset of the numbers; NULL, and a problem, if they are not there. */
@@ -449,6 +460,7 @@ REGARD_API void regard_close(RegardModel *m) {
   if (m->source) tokenizer_close(m->source);
   for (int i = 0; i < PROGRAMS; i++) free(m->programs[i].operations), free(m->programs[i].widths), free(m->programs[i].offsets);
   free(m->weights), free(m->layers), free(m->layer_programs), free(m->layer_operations), free(m->suppressed);
+  for (int kind = 0; kind < SECTIONS; kind++) free(m->copies[kind]);
   if (m->mapping) unmap_file(m->mapping, m->size);
   free(m);
 }
@@ -456,7 +468,8 @@ REGARD_API void regard_close(RegardModel *m) {
 static RegardModel *open_data(const uint8_t *data, size_t size, const char *path, char *error, size_t error_size) {
   Opening o = {calloc(1, sizeof(RegardModel)), {{0}}, NULL};
   uint32_t sections = 0, format = 0;
-  const char *problem = header_problem(data, size, &sections);
+  uint64_t checksum = 0;
+  const char *problem = header_problem(data, size, &sections, &checksum);
   if (size >= 12) memcpy(&format, data + 8, 4);
   if (!problem && format != FORMAT) {
     explain(error, error_size, "%s: is of format %u, and this version of Regard reads format %d; export the model again", path, format, FORMAT);
@@ -465,8 +478,9 @@ static RegardModel *open_data(const uint8_t *data, size_t size, const char *path
   }
   if (!o.model) problem = "there is no memory for it";
   if (!problem) {
-    o.model->data = data, o.model->size = size;
+    o.model->data = data, o.model->size = size, o.model->checksum = checksum;
     read_sections(&o, sections);
+    if (!o.problem) copy_sections(&o);
     if (!o.problem) read_all(&o);
     problem = o.problem;
   }
@@ -484,6 +498,10 @@ REGARD_API RegardModel *regard_open(const char *path, char *error, size_t error_
   if (model) model->mapping = (void *)data;
   else unmap_file(data, size);
   return model;
+}
+
+REGARD_API int regard_is_unchanged(const RegardModel *m) {
+  return !m->mapping || is_file_unchanged(m->mapping, HEADER, m->checksum);
 }
 
 REGARD_API RegardModel *regard_open_memory(const void *data, size_t size, char *error, size_t error_size) {

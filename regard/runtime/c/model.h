@@ -51,6 +51,8 @@ struct RegardModel {
   const uint8_t *data;
   size_t size;
   void *mapping; /* to be unmapped; NULL: the caller's memory */
+  uint64_t checksum;
+  void *copies[16]; /* of all parts but the numbers, by kind */
   const char *card;
   size_t card_size;
   const char *languages; /* NULL: none */

@@ -79,6 +79,9 @@ REGARD_API RegardModel *regard_open(const char *path, char *error, size_t error_
 /* From memory that stays as it is until the model is closed, aligned to 64 bytes. */
 REGARD_API RegardModel *regard_open_memory(const void *data, size_t size, char *error, size_t error_size);
 REGARD_API void regard_close(RegardModel *model);
+/* Whether the file is as it was when it was opened; if not (0), results that were not taken before are wrong. Another
+   file may have its name. A file is mapped, so a new one is to be written beside it and renamed, never into it. */
+REGARD_API int regard_is_unchanged(const RegardModel *model);
 /* The card: JSON with data, licence, languages, hashes and scores. */
 REGARD_API const char *regard_card(const RegardModel *model, size_t *size);
 /* What tells the model's languages apart: JSON that regard/data/language_id.py reads. NULL: the file has none. */

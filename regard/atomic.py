@@ -6,12 +6,15 @@ import contextlib
 import hashlib
 import os
 import shutil
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 from regard.errors import DataError
 
 _CHUNK = 1 << 20  # bytes
+_LEFTOVERS = ".*.regard-*.partial"  # folders that are written in
+_REPLACED = ".replaced"
 
 
 @contextlib.contextmanager
@@ -21,63 +24,109 @@ def atomic_file(path: str | Path, *, durable: bool = False) -> Iterator[Path]:
     A reader never sees half a file. If `path` is a symbolic link, its target is replaced and the link stays.
     `durable` syncs the data to disk before the rename, and the name after it. Raises OSError.
     """
-    final = os.path.realpath(path)
-    temporary = Path(f"{final}.partial")
-    if temporary.is_symlink():  # not ours: writing would follow it
-        temporary.unlink()
-    try:
+    final = Path(os.path.realpath(path))
+    with _private_folder(final) as private:
+        temporary = private / final.name
         yield temporary
         if durable:
             sync(temporary)
         os.replace(temporary, final)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            temporary.unlink()
-        raise
     if durable:
-        _sync_names(Path(final).parent)
+        _sync_names(final.parent)
 
 
 @contextlib.contextmanager
 def atomic_folder(folder: Path) -> Iterator[Path]:
-    """Yield a new, empty folder beside `folder`; at the end it replaces `folder`, or is removed after an error.
+    """Yield a new, empty folder; at the end it replaces `folder`, or is removed after an error.
 
     What is in it is synced to disk before the rename, so that no power failure leaves a folder of empty files. A kill
-    at any point loses neither: between two renames the old folder is `.folder.regard-replaced`, which nobody else calls
-    a folder, and the next call gives it its name back. A symbolic link stays, and what it leads to is replaced. Raises
-    OSError.
+    at any point loses neither: if it comes between two renames, the next write beside it gives the old folder its name
+    back. A symbolic link stays, and what it leads to is replaced. Raises OSError.
     """
     final = Path(os.path.realpath(folder))
-    temporary, replaced = final.with_name(f"{final.name}.partial"), final.with_name(f".{final.name}.regard-replaced")
-    _undo_replacement(final, replaced)
-    shutil.rmtree(temporary, ignore_errors=True)
-    try:
-        temporary.mkdir(parents=True)
+    final.parent.mkdir(parents=True, exist_ok=True)
+    with _private_folder(final) as private:
+        temporary, replaced = private / final.name, private / f"{final.name}{_REPLACED}"
+        temporary.mkdir()
         yield temporary
         for path in temporary.rglob("*"):
             if path.is_file() and not path.is_symlink():
                 sync(path)
         for path in (temporary, *(path for path in temporary.rglob("*") if path.is_dir())):
             _sync_names(path)
-        if final.is_dir():
-            final.rename(replaced)
-        temporary.rename(final)
-    except BaseException:
-        shutil.rmtree(temporary, ignore_errors=True)
-        _undo_replacement(final, replaced)
-        raise
+        while True:  # others may be replacing it, too: the last one wins
+            try:
+                temporary.rename(final)
+                break
+            except OSError:
+                if not final.is_dir():
+                    raise
+            shutil.rmtree(replaced, ignore_errors=True)
+            with contextlib.suppress(FileNotFoundError):
+                final.rename(replaced)
     _sync_names(final.parent)
-    shutil.rmtree(replaced, ignore_errors=True)
 
 
-def _undo_replacement(final: Path, replaced: Path) -> None:
-    """Give a folder its name back if nothing new has it; else remove it. A link of this name is not ours."""
-    if replaced.is_symlink() or not replaced.is_dir():
+@contextlib.contextmanager
+def _private_folder(final: Path) -> Iterator[Path]:
+    """Yield a new folder beside `final` that only this user may enter, and remove it at the end.
+
+    It is locked meanwhile: those of commands that were killed, which nobody has locked any more, are removed first.
+    """
+    for left in final.parent.glob(_LEFTOVERS):
+        with contextlib.suppress(OSError):
+            if not left.is_symlink():
+                with lock_folder(left, wait=False) as is_locked:
+                    _give_back(left)
+                    if is_locked:
+                        shutil.rmtree(left, ignore_errors=True)
+    while True:
+        try:
+            private = Path(tempfile.mkdtemp(".partial", f".{final.name[:50]}.regard-", final.parent))
+        except OSError as problem:
+            raise OSError(problem.errno, problem.strerror, str(final)) from None
+        with lock_folder(private):
+            if not private.is_dir():  # taken for a leftover before it was locked
+                continue
+            try:
+                yield private
+            finally:
+                _give_back(private)
+                shutil.rmtree(private, ignore_errors=True)
+            return
+
+
+def _give_back(private: Path) -> None:
+    """Give a folder that was moved aside its name back if nothing new has it."""
+    for replaced in private.glob(f"*{_REPLACED}"):
+        final = private.parent / replaced.name.removesuffix(_REPLACED)
+        if not os.path.lexists(final):
+            replaced.rename(final)
+
+
+@contextlib.contextmanager
+def lock_folder(folder: Path, *, wait: bool = True) -> Iterator[bool]:
+    """Hold the lock of a folder; yield whether there is one: Windows and some network file systems lock no folders.
+
+    The system unlocks it however this process ends. Raises OSError; BlockingIOError if another process holds the lock
+    and this one does not `wait`.
+    """
+    try:
+        import fcntl
+    except ImportError:
+        yield False
         return
-    if os.path.lexists(final):
-        shutil.rmtree(replaced, ignore_errors=True)
-    else:
-        replaced.rename(final)
+    handle, is_locked = os.open(folder, os.O_RDONLY), True
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+        except BlockingIOError:
+            raise
+        except OSError:
+            is_locked = False
+        yield is_locked
+    finally:
+        os.close(handle)
 
 
 def write_bytes(path: str | Path, data: bytes) -> None:

@@ -37,6 +37,8 @@ from regard.settings import Settings
 
 CONFIG, WEIGHTS, ALIGNMENT = "config.json", "model.safetensors", "alignment.json"
 LANGUAGES = "languages.json"
+READ = (CONFIG, WEIGHTS, ALIGNMENT, LANGUAGES, "README.md", "train.toml", "journal.jsonl")
+"""What is read in a model folder by these names."""
 FORMAT: Final = 1
 """The version of the folder's format; a folder of another version is refused."""
 _REMEDY = "copy the folder again from where the model was trained, or train the model again"
@@ -312,7 +314,7 @@ def load_settings(folder: Path) -> FolderSettings:
 
 def _read_settings(folder: Path) -> dict[str, Any]:
     path = folder / CONFIG
-    check_links(folder, CONFIG, WEIGHTS, ALIGNMENT, LANGUAGES)
+    check_links(folder, *READ)
     if is_runtime_file(folder):
         raise ModelFolderError(
             f"{folder}: is a runtime file, which translates and no more; give the run folder that it was exported from"
@@ -365,6 +367,7 @@ def save_alignment(folder: Path, choice: Mapping[str, Any]) -> None:
 
     `config.json` notes afterwards that the file has to be there: at every moment the two agree.
     """
+    check_links(folder, CONFIG, ALIGNMENT, written=True)
     values = sealed(choice, id=folder_id(folder))
     write_text(folder / ALIGNMENT, json.dumps(values, indent=2) + "\n")
     if (folder / CONFIG).is_file() and not (settings := load_settings(folder)).seal.alignment:
@@ -473,6 +476,7 @@ def seal_folder(folder: Path) -> None:
 
     Raises ModelFolderError or ConfigurationError, and changes nothing, if the files are of no model that can be loaded.
     """
+    check_links(folder, CONFIG, WEIGHTS, ALIGNMENT, written=True)
     settings = FolderSettings.parse(_read_settings(folder), str(folder / CONFIG))
     tokenizer = Tokenizer.load(folder, settings.tokenizer)
     tensors, metadata = _read_tensors(folder / WEIGHTS, digest="ignored")

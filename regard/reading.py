@@ -36,14 +36,16 @@ def file_bytes(path: Path) -> bytes:
     return path.read_bytes()
 
 
-def check_links(folder: Path, *names: str) -> None:
+def check_links(folder: Path, *names: str, written: bool = False) -> None:
     """Raise ModelFolderError, with all causes, if files of one of our own folders are links that lead out of it.
 
-    Folders among them are looked through. The folder itself may be a link, and its files may be those of Hugging Face's
-    cache, where each file of a snapshot is a link into the `blobs` two folders above.
+    Folders among them are looked through. The folder itself may be a link, and its files, unless they are to be
+    `written`, may be those of Hugging Face's cache, where each file of a snapshot is a link into the `blobs` two folders
+    above.
     """
     inside = Path(os.path.realpath(folder))
-    roots = [inside, inside.parents[1] / "blobs"] if inside.parent.name == "snapshots" else [inside]
+    is_snapshot = inside.parent.name == "snapshots" and not written
+    roots = [inside, inside.parents[1] / "blobs"] if is_snapshot else [inside]
 
     def leading_out(paths: Iterable[Path]) -> list[Path]:
         return [p for p in paths if not any(Path(os.path.realpath(p)).is_relative_to(root) for root in roots)]

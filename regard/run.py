@@ -511,7 +511,7 @@ def _check_folder(out: Path, resume: bool) -> None:
     existing = next(path for path in (out, *out.absolute().parents) if path.exists())
     if not (existing.is_dir() and os.access(existing, os.W_OK)):
         raise UsageError(f"`out={out}`: nothing can be written in {existing}; choose another folder")
-    check_links(out, *RUN_FILES)
+    check_links(out, *RUN_FILES, written=True)
     if resume:
         return
     if (out / "journal.jsonl").exists():

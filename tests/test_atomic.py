@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -83,7 +84,7 @@ def test_a_kill_at_any_step_loses_no_folder(tmp_path: Path) -> None:
         _replace(folder, "old")
         if not _killed_at(step, folder):
             break
-        aside = _contents(tmp_path / ".folder.regard-replaced")
+        aside = next(map(_contents, tmp_path.glob(".folder.regard-*.partial/folder.replaced")), None)
         assert (_contents(folder) in (old, new)) or (_contents(folder), aside) == (None, old), step
         seen.add("old" if _contents(folder) == old else "new" if _contents(folder) == new else "aside")
         with pytest.raises(FileExistsError), atomic_folder(folder) as temporary:
@@ -101,7 +102,7 @@ def test_a_folder_that_cannot_get_its_name_is_given_back(tmp_path: Path, monkeyp
     _replace(folder, "old")
 
     def fail(path: Path, target: Path) -> Path:
-        if path.suffix == ".partial":
+        if path.parent.suffix == ".partial" and path.suffix != ".replaced":
             raise PermissionError(13, "Permission denied")
         return rename(path, target)
 
@@ -122,10 +123,11 @@ def test_a_link_to_a_folder_stays_and_a_file_is_not_replaced(tmp_path: Path) -> 
     with pytest.raises(OSError, match="file"):
         _replace(tmp_path / "file", "new")
     assert (tmp_path / "file").read_text() == "before"
-    (tmp_path / "victim").mkdir()
-    (tmp_path / ".none.regard-replaced").symlink_to("victim")
+    (tmp_path / "victim" / "none.replaced").mkdir(parents=True)
+    (tmp_path / ".none.regard-0.partial").symlink_to("victim")
     _replace(tmp_path / "none", "new")
-    assert sorted(os.listdir(tmp_path)) == [".none.regard-replaced", "file", "link", "none", "real", "victim"]
+    assert sorted(os.listdir(tmp_path)) == [".none.regard-0.partial", "file", "link", "none", "real", "victim"]
+    assert os.listdir(tmp_path / "victim") == ["none.replaced"]
 
 
 def test_a_path_that_cannot_be_written_is_explained(tmp_path: Path) -> None:
@@ -147,26 +149,52 @@ def test_files_are_synced_before_they_get_their_name(
     monkeypatch.setattr(atomic, "sync", lambda path: calls.append(("sync", Path(path).name)))
     monkeypatch.setattr(os, "replace", record)
     write(tmp_path / "file")
-    assert calls == [("sync", "file.partial"), ("replace", "file"), ("sync", tmp_path.name)]
+    assert calls == [("sync", "file"), ("replace", "file"), ("sync", tmp_path.name)]
 
 
 def test_folders_are_synced_before_they_get_their_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    synced: list[str] = []
-    monkeypatch.setattr(atomic, "sync", lambda path: synced.append(str(Path(path).relative_to(tmp_path))))
+    synced: list[Path] = []
+    monkeypatch.setattr(atomic, "sync", synced.append)
     with atomic_folder(tmp_path / "folder") as temporary:
         (temporary / "inner").mkdir()
         (temporary / "inner" / "file").touch()
         assert synced == []
-    names = ["folder.partial/inner/file", "folder.partial", "folder.partial/inner", "."]
-    assert (synced, os.listdir(tmp_path)) == (names, ["folder"])
+    assert synced == [temporary / "inner/file", temporary, temporary / "inner", tmp_path]
+    assert os.listdir(tmp_path) == ["folder"]
 
 
-def test_a_link_in_place_of_the_temporary_file_is_not_followed(tmp_path: Path) -> None:
-    (tmp_path / "victim").write_text("before")
-    (tmp_path / "file.partial").symlink_to("victim")
-    write_text(tmp_path / "file", "after")
-    assert ((tmp_path / "victim").read_text(), (tmp_path / "file").read_text()) == ("before", "after")
-    assert sorted(os.listdir(tmp_path)) == ["file", "victim"]
+@posix
+def test_files_are_written_in_new_folders_of_their_own(tmp_path: Path) -> None:
+    """Nobody can have put a link there, and several writers of a file do not meet."""
+    for name in ("file.partial", "file.part"):
+        (tmp_path / name).symlink_to("victim")
+    with atomic_file(tmp_path / "file") as one, atomic_file(tmp_path / "file") as other:
+        assert one != other
+        assert [path.parent.stat().st_mode & 0o777 for path in (one, other)] == [0o700, 0o700]
+        assert [path.parent.parent for path in (one, other)] == [tmp_path, tmp_path]
+        one.write_text("one")
+        other.write_text("other")
+    with atomic_folder(tmp_path / "folder") as first:
+        with atomic_folder(tmp_path / "folder") as second:
+            (second / "second").touch()
+        (first / "first").touch()
+    assert ((tmp_path / "file").read_text(), os.listdir(tmp_path / "folder")) == ("one", ["first"])
+    assert sorted(os.listdir(tmp_path)) == ["file", "file.part", "file.partial", "folder"]
+
+
+@posix
+def test_what_killed_commands_leave_is_removed_by_the_next_write(tmp_path: Path) -> None:
+    if (child := os.fork()) == 0:
+        with atomic_file(tmp_path / "killed") as temporary:
+            temporary.write_bytes(b"half")
+            os.kill(os.getpid(), signal.SIGKILL)
+    os.waitpid(child, 0)
+    (tmp_path / ".mine.partial").mkdir()
+    with atomic_file(tmp_path / "open") as temporary:
+        assert sorted(os.listdir(tmp_path)) == [".mine.partial", temporary.parent.name]
+        write_text(tmp_path / "other", "x")  # what is still written is left alone
+        temporary.write_text("x")
+    assert sorted(os.listdir(tmp_path)) == [".mine.partial", "open", "other"]
 
 
 def test_the_hash_of_files_is_that_of_their_contents(tmp_path: Path) -> None:

@@ -90,7 +90,7 @@ class ResumableOutput:
     def check(self, resume: bool) -> None:
         """Raise UsageError or DataError if work cannot begin or resume, before anything is loaded."""
         if not resume and self.journal.exists() and self.path.exists():
-            with self.path.open("r+b") as file:
+            with open(self.path, "r+b", opener=_open) as file:
                 self._lock(file)  # work that still runs is not interrupted
             lines = _read_journal(self.journal)["mark"]["lines"]
             raise UsageError(
@@ -109,7 +109,7 @@ class ResumableOutput:
             else:
                 if not self.path.exists():  # else another process may be using it
                     self.journal.unlink(missing_ok=True)
-                self._file = self.path.open("a+b", buffering=0)
+                self._file = open(self.path, "a+b", buffering=0, opener=_open)
                 self._lock(self._file)
                 self._file.truncate(0)
         except BaseException as problem:
@@ -184,7 +184,7 @@ class ResumableOutput:
         if not self.path.exists() and self.output.is_file():  # stopped between the last two steps of `finish`
             with atomic_file(self.path) as copy:
                 shutil.copyfile(self.output, copy)
-        self._file = self.path.open("a+b", buffering=0)
+        self._file = open(self.path, "a+b", buffering=0, opener=_open)
         self._lock(self._file)
         self._read(mark)
 
@@ -242,6 +242,11 @@ class ResumableOutput:
         file, self._file = self._file, None
         if file is not None:
             file.close()
+
+
+def _open(path: str, flags: int) -> int:
+    """Open a part file, which is never a link: whoever put one there would choose what is overwritten."""
+    return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0), 0o666)
 
 
 def _read_journal(path: Path) -> dict[str, Any]:

@@ -65,7 +65,7 @@ def export(
     codes = _languages(languages, to)
     second, out = _second_and_out(paths or [], to)
     if out is None:
-        check_links(run, "exports")
+        check_links(run, "exports", written=True)
     names = {"runtime": f"{precision}.regard", "page": "translator.html", "huggingface": to}
     out = out or run / "exports" / names.get(to, f"{to}-{precision}")
     out = out if out.name else out.absolute()  # such as ..

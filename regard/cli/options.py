@@ -47,6 +47,6 @@ def check_output(output: Path | None, *inputs: str | Path | None) -> None:
     """Raise UsageError if an output, or a file that is written beside it first, is one of the inputs, by any name."""
     final = os.path.realpath(output or os.devnull)
     read = [os.fspath(path) for path in inputs if path is not None and os.path.isfile(path)]
-    for path, source in product((final, f"{final}.part", f"{final}.partial"), read):
+    for path, source in product((final, f"{final}.part"), read):
         if os.path.isfile(path) and os.path.samefile(path, source):
             raise UsageError(f"--output {output}: would overwrite {source}, which is read; give another name")

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import regard
-from regard.atomic import write_bytes
+from regard.atomic import atomic_file
 from regard.attention.alignment_choice import AlignmentChoice
 from regard.data.languages import Languages
 from regard.data.vocabulary import EOS
@@ -64,15 +64,11 @@ def export(
     languages = languages or model.settings.languages
     about = card(folder, model, precision, choice, languages)
     content = runtime_file(model, packed, choice, about, _language_id(folder, model, languages))
-    beside = out.with_name(out.name + ".part")
     out.parent.mkdir(exist_ok=True)
-    try:
-        write_bytes(beside, content)
+    with atomic_file(out, durable=True) as beside:
+        beside.write_bytes(content)
         parity = compare(model, packed, RuntimeTranslator(beside, threads=1), sentences, origin)
         _check(parity, precision)
-        beside.replace(out)
-    finally:
-        beside.unlink(missing_ok=True)
     return parity
 
 

@@ -250,8 +250,8 @@ class RuntimeModel:
         """Raise ModelFolderError if somebody has written into the file, or cut it short, since it was opened."""
         if not self._library.regard_is_unchanged(self._model):
             raise ModelFolderError(
-                f"{self.path}: changed while it was open, so translations would be wrong; write a new file beside it and "
-                "rename that, and open this one again"
+                f"{self.path}: changed while it was open, so translations would be wrong; write a new file beside it "
+                "and rename that, and open this one again"
             )
 
     @cached_property

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from regard.errors import ExportError, ModelFolderError, RegardError
+from regard.reading import check_links
 from regard.runtime.private_cache import cache_folders, private_folders
 from regard.serving.frames import error_message
 
@@ -19,11 +20,12 @@ from regard.serving.frames import error_message
 def prepare(folder: Path, precision: Any) -> Path:
     """Return what an engine opens: the folder's runtime file, or the folder itself if only PyTorch can run it.
 
-    Raises ModelFolderError if the folder is damaged.
+    Raises ModelFolderError if the folder is damaged, or a link in it leads out of it.
     """
     from regard.interchange.runtime import export, obstacles
     from regard.model_folder import load_folder, model_fingerprint
 
+    check_links(folder, "exports", written=True)
     path, fingerprint = folder / "exports" / f"runtime-{precision}.regard", model_fingerprint(folder)
     if _fingerprint_of(path) == fingerprint:
         return path

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
+from regard.atomic import lock_folder
 from regard.errors import UsageError
 
 
@@ -18,41 +18,24 @@ def lock_run(folder: Path) -> Iterator[None]:
     Raises UsageError if another process has locked it. If folders cannot be locked (Windows), nothing is checked.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    handle = _lock(folder)
-    try:
-        yield
-    finally:
-        if handle is not None:
-            os.close(handle)
-        with suppress(OSError):
-            folder.rmdir()
+    with ExitStack() as stack:
+        try:
+            stack.enter_context(lock_folder(folder, wait=False))
+        except BlockingIOError:
+            raise UsageError(
+                f"{folder}: another process is training in it; wait for that or stop it, or choose another `out=`"
+            ) from None
+        try:
+            yield
+        finally:
+            with suppress(OSError):
+                folder.rmdir()
 
 
 def is_locked(folder: Path) -> bool:
     """Return whether a process is training in this folder."""
     try:
-        handle = _lock(folder)
-    except (UsageError, OSError):
+        with lock_folder(folder, wait=False):
+            return False
+    except OSError:
         return True
-    if handle is not None:
-        os.close(handle)
-    return False
-
-
-def _lock(folder: Path) -> int | None:
-    try:
-        import fcntl
-    except ImportError:
-        return None
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(handle)
-        raise UsageError(
-            f"{folder}: another process is training in it; wait for that or stop it, or choose another `out=`"
-        ) from None
-    except OSError:  # some network file systems lock no folders
-        os.close(handle)
-        return None
-    return handle

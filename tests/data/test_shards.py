@@ -128,8 +128,9 @@ def test_an_interrupted_write_leaves_nothing(tmp_path: Path, text: Corpus, token
     with pytest.raises(KeyboardInterrupt):
         write_shards(folder, _interrupted(text.pairs), tokenizer, rows=64)
     assert not any(tmp_path.iterdir())
-    (tmp_path / "train.partial").mkdir()
-    (tmp_path / "train.partial" / "00000.source_tokens.npy").write_bytes(b"left by a process that was killed")
+    left = tmp_path / ".train.regard-0.partial" / "train"
+    left.mkdir(parents=True)
+    (left / "00000.source_tokens.npy").write_bytes(b"left by a process that was killed")
     with pytest.raises(DataError, match="damaged"):
         Shards.open(folder)
     whole = write_shards(folder, text.pairs, tokenizer, rows=64)

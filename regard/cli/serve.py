@@ -36,6 +36,10 @@ CorsOrigins = Annotated[list[str] | None, typer.Option(help="Origin whose pages 
 HostNames = Annotated[
     list[str] | None, typer.Option(help="Host name by which the server may be called; may be repeated; '*': any.")
 ]
+TrustedProxies = Annotated[
+    list[str] | None,
+    typer.Option(help="Address or network of a proxy whose X-Forwarded-For is believed; may be repeated."),
+]
 ClusterAddress = Annotated[
     str | None, typer.Option(help="Serve on a Ray cluster: its HOST:PORT, or local: one on this machine.")
 ]
@@ -59,12 +63,14 @@ def serve(
     deadline: Annotated[float, typer.Option(help="Seconds that a request may take.")] = 20.0,
     queue: Annotated[int, typer.Option(min=1, max=10**7, help="Lines that may wait for a model.")] = 4096,
     char_limit: Annotated[int, typer.Option(min=0, help="Most characters of a request; 0: any.")] = 100_000,
+    answer_limit: Annotated[int, typer.Option(help="Most bytes of attention and the like in an answer.")] = 32_000_000,
     keys: Annotated[Path | None, typer.Option(help="File of API keys; see regard keys.")] = None,
     require_key: RequireKey = False,
     requests_per_minute: Annotated[int, typer.Option(min=0, help="Of each key, or address; 0: any.")] = 0,
     characters_per_minute: Annotated[int, typer.Option(min=0, help="Of each key, or address; 0: any.")] = 0,
     cors: CorsOrigins = None,
     allow_host: HostNames = None,
+    trusted_proxy: TrustedProxies = None,
     page: WithPage = True,
     metrics: Annotated[bool, typer.Option("--metrics", help="Offer metrics for Prometheus at /metrics.")] = False,
     reload_seconds: Annotated[float, typer.Option(min=0, help="Look for changed models so often; 0: never.")] = 2.0,
@@ -87,6 +93,7 @@ def serve(
 
     settings = _server_settings(
         char_limit=char_limit,
+        answer_limit=answer_limit,
         deadline=deadline,
         key_file=str(keys or ""),
         require_key=require_key,
@@ -94,13 +101,14 @@ def serve(
         characters_per_minute=characters_per_minute,
         cors_origins=tuple(cors or ()),
         hosts=tuple(allow_host or _names_of(host)),
+        trusted_proxies=tuple(trusted_proxy or ()),
         page=page,
         metrics=metrics,
         log_texts=log_texts,
     )
     _warn_of_strangers(host, require_key)
     threads = threads or (1 if cluster is not None else max(1, available_cores() // processes))
-    running = ServiceSettings(precision, threads, processes, queue, reload_seconds)
+    running = ServiceSettings(precision, threads, processes, queue, reload_seconds, answer_limit)
     addresses, pairs = (host, port), _pairs(languages or (), models)
     if cluster is not None:
         _serve_on_cluster(cluster, models, addresses, (running, settings), pairs, (replicas, max_replicas or replicas))

@@ -13,6 +13,7 @@ from starlette.responses import Response
 
 import regard
 from regard.errors import RegardError
+from regard.serving.answers import AnswersInPieces
 from regard.serving.calls import REQUEST_ID, Server
 from regard.serving.deepl import deepl
 from regard.serving.endpoints import own_endpoints
@@ -22,6 +23,7 @@ from regard.serving.keys import KeyFile
 from regard.serving.libretranslate import libretranslate
 from regard.serving.limits import Limits
 from regard.serving.metrics import Metrics
+from regard.serving.proxies import ProxyHeaders, TrustedProxies
 from regard.serving.security import HostCheck, OriginCheck, RequestLog
 from regard.serving.server_settings import ServerSettings
 from regard.serving.service import Service
@@ -81,6 +83,8 @@ def _add_middlewares(app: FastAPI, settings: ServerSettings, metrics: Metrics | 
         )
     app.add_middleware(OriginCheck, origins=settings.cors_origins)
     app.add_middleware(HostCheck, hosts=settings.hosts)
+    app.add_middleware(ProxyHeaders, proxies=TrustedProxies(settings.trusted_proxies))
+    app.add_middleware(AnswersInPieces, most=4 * settings.answer_limit)
     app.add_middleware(RequestLog, metrics=metrics, log_texts=settings.log_texts)
 
 

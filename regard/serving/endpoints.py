@@ -149,7 +149,7 @@ async def _explain_image(call: Call[ExplainImageRequest]) -> dict[str, object]:
     image = _image_bytes(asked.image)
     call.charge([])
     explanation = await call.attend(service.explain_image(name, image, call.remaining()))
-    return {"model": name, "explanation": dict(explanation)}
+    return {"model": name, "explanation": explanation}
 
 
 def _captioner(call: Call[Any], model: str) -> str:
@@ -176,7 +176,7 @@ async def _explain(call: Call[ExplainRequest]) -> dict[str, object]:
     call.charge([asked.text], len(asked.prefix))
     languages, model, line = _line(call)
     explanation = await call.attend(service.explain(model, line, asked.options, call.remaining()))
-    return {**languages, "model": model, "explanation": dict(explanation)}
+    return {**languages, "model": model, "explanation": explanation}
 
 
 async def _continuations(call: Call[ContinuationsRequest]) -> dict[str, object]:

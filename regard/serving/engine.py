@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import BinaryIO, Protocol
 
 from regard.runtime.model import is_runtime_file
-from regard.serving.frames import Message, error_message, read_frame
+from regard.serving.frames import Message, error_message, read_frames
 from regard.serving.replies import Replies
 
 
@@ -36,7 +36,7 @@ class EngineModel(Protocol):
 
 def serve_calls(model: EngineModel, calls: BinaryIO, reply: Replies) -> None:
     """Take calls until there are no more."""
-    while (message := read_frame(calls)) is not None:
+    for message in read_frames(calls):
         number = message["number"]
         if message["call"] == "cancel":
             model.cancel(number)
@@ -47,15 +47,15 @@ def serve_calls(model: EngineModel, calls: BinaryIO, reply: Replies) -> None:
             reply.fail(number, problem)
 
 
-def open_model(path: Path, precision: str, threads: int, reply: Replies) -> EngineModel:
+def open_model(path: Path, precision: str, threads: int, most_bytes: int, reply: Replies) -> EngineModel:
     """Open a runtime file, which needs no PyTorch, or a model folder, which does."""
     if is_runtime_file(path):
         from regard.serving.runtime_engine import RuntimeEngine
 
-        return RuntimeEngine(path, threads, reply)
+        return RuntimeEngine(path, threads, most_bytes, reply)
     from regard.serving.pytorch_engine import PyTorchEngine
 
-    return PyTorchEngine(path, precision, threads, reply)
+    return PyTorchEngine(path, precision, threads, most_bytes, reply)
 
 
 def main() -> None:
@@ -66,13 +66,14 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("path", type=Path)
     parser.add_argument("--precision", default="int8")
+    parser.add_argument("--answer-limit", type=int, default=32_000_000)
     parser.add_argument("--threads", type=int, default=1)
     given = parser.parse_args()
     calls, reply = _standard_streams()
     try:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            model = open_model(given.path, given.precision, given.threads, reply)
+            model = open_model(given.path, given.precision, given.threads, given.answer_limit, reply)
         reply({"ready": model.about(), "warnings": [str(warning.message) for warning in caught]})
     except Exception as problem:  # whatever it is, the server has to know why there is no model
         reply({"error": error_message(problem)})

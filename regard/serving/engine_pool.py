@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import math
 import time
-from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator, Sequence
 from pathlib import Path
 
 from regard.errors import ModelFolderError, RegardError
@@ -18,8 +18,8 @@ ATTEMPTS = 3
 """Processes that a call may be made in, before it is believed to be what kills them."""
 _END = 15.0
 """Seconds that processes have to end in."""
-_MOST_DEATHS, _HEALTHY = 5, 30.0
-"""Deaths in a row after which a model is given up; a process that lived so many seconds ends the row."""
+_PAUSE, _HEALTHY, _PATIENCE = 60.0, 30.0, 5.0
+"""Seconds of the longest pause between starts, of life that ends a row of deaths, and that calls wait for a start."""
 
 
 Log = Callable[[str], None]
@@ -73,15 +73,13 @@ class Backlog:
 class EnginePool:
     """The processes of one model; each call goes to the one with the fewest open."""
 
-    def __init__(
-        self, path: Path, precision: str, threads: int, processes: int, most_lines: int, log: Log = print
-    ) -> None:
-        self.path, self.precision, self.threads, self.processes = path, precision, threads, processes
+    def __init__(self, path: Path, options: Sequence[str], processes: int, most_lines: int, log: Log = print) -> None:
+        self.path, self.options, self.processes = path, options, processes
         self.backlog, self._log = Backlog(most_lines), log
         self.deaths = 0
         self._engines: list[EngineProcess] = []
-        self._deaths_in_a_row, self._last_start, self._is_closed = 0, 0.0, False
-        self._changed = asyncio.Condition()
+        self._deaths_in_a_row, self._last_start, self._next_start = 0, 0.0, 0.0
+        self._changed, self._closed, self._alone = asyncio.Condition(), asyncio.Event(), asyncio.Lock()
         self._tasks = set[asyncio.Task[None]]()
 
     async def start(self) -> Message:
@@ -101,7 +99,7 @@ class EnginePool:
 
     async def close(self) -> None:
         """End all processes."""
-        self._is_closed = True
+        self._closed.set()
         for engine in self._engines:
             engine.is_retired = True
         await asyncio.gather(*(engine.stop() for engine in self._engines))
@@ -113,8 +111,8 @@ class EnginePool:
 
     @property
     def is_ready(self) -> bool:
-        """True if calls are done, if need be by a process that is about to be started in the place of one that died."""
-        return not self._is_closed and self._deaths_in_a_row < _MOST_DEATHS
+        """True if a process takes calls."""
+        return bool(self.pids) and not self._closed.is_set()
 
     @property
     def pids(self) -> list[int]:
@@ -152,18 +150,21 @@ class EnginePool:
                             raise _died(attempt + 1) from None
 
     async def _call(self, message: Message) -> Message:
-        for _ in range(ATTEMPTS):
-            engine = await self._choose()
-            with contextlib.suppress(EngineDied):
-                return await engine.call(message)
+        for attempt in range(ATTEMPTS):
+            # Of calls that were open when processes died, each is alone in the end: the one that kills is then known.
+            async with self._alone if attempt == ATTEMPTS - 1 else contextlib.nullcontext():
+                engine = await self._choose()
+                with contextlib.suppress(EngineDied):
+                    return await engine.call(message)
         raise _died(ATTEMPTS)
 
     async def _choose(self) -> EngineProcess:
-        """Return the process with the fewest open calls, as soon as there is one. Raises RegardError if none comes."""
+        """Return the process with the fewest open calls, as soon as there is one. Raises Overloaded if none is soon."""
         async with self._changed:
             while not any(engine.is_alive for engine in self._engines):
-                if not self.is_ready:
-                    raise RegardError(f"{self.path.name}: its processes end as soon as they start; the log says why")
+                wait = self._next_start - time.monotonic()
+                if wait > _PATIENCE or self._closed.is_set():
+                    raise Overloaded(max(1, math.ceil(wait)))
                 await self._changed.wait()
         return min((engine for engine in self._engines if engine.is_alive), key=lambda engine: engine.open_calls)
 
@@ -179,23 +180,30 @@ class EnginePool:
         return engines
 
     def _new(self, path: Path) -> EngineProcess:
-        return EngineProcess(path, self.precision, self.threads, self._note_death)
+        return EngineProcess(path, self.options, self._note_death)
 
     def _note_death(self, engine: EngineProcess) -> None:
-        if self._is_closed or engine not in self._engines:
+        if self._closed.is_set() or engine not in self._engines:
             return
         self.deaths += 1
-        lived = time.monotonic() - self._last_start
-        self._deaths_in_a_row = 1 if lived > _HEALTHY else self._deaths_in_a_row + 1
+        is_sound = engine.has_answered or time.monotonic() - self._last_start > _HEALTHY
+        self._deaths_in_a_row = 1 if is_sound else self._deaths_in_a_row + 1
         self._engines.remove(engine)
-        follows = "another is started" if self.is_ready else "they end as soon as they start, so the model is given up"
-        self._log(f"{self.path.name}: process {engine.pid} has ended; {follows}")
+        self._log(f"{self.path.name}: process {engine.pid} has ended; another is started")
         self._keep(engine.stop())
         self._keep(self._restart())
 
     async def _restart(self) -> None:
-        """Start a process in the place of one that died, unless they die one after the other."""
-        while self.is_ready:
+        """Start a process in the place of one that died; if they die one after the other, after pauses that double."""
+        while not self._closed.is_set():
+            pause = min(_PAUSE, 2.0 ** (self._deaths_in_a_row - 2)) if self._deaths_in_a_row > 1 else 0.0
+            self._next_start = time.monotonic() + pause
+            async with self._changed:
+                self._changed.notify_all()  # calls may not want to wait so long
+            with contextlib.suppress(asyncio.TimeoutError):
+                await asyncio.wait_for(self._closed.wait(), pause)
+            if self._closed.is_set() or len(self._engines) >= self.processes:  # replaced meanwhile
+                return
             engine = self._new(self.path)
             self._last_start = time.monotonic()
             try:
@@ -204,7 +212,7 @@ class EnginePool:
                 self._log(f"{self.path.name}: cannot be started again: {problem}")
                 self._deaths_in_a_row += 1
                 continue
-            if self._is_closed:
+            if self._closed.is_set():
                 await engine.stop()
             else:
                 self._engines.append(engine)

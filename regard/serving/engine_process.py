@@ -6,13 +6,13 @@ import asyncio
 import contextlib
 import itertools
 import os
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from regard.errors import ModelFolderError, RegardError
 from regard.processes import module_command
-from regard.serving.frames import Message, error_of, frame, receive_frame
+from regard.serving.frames import FrameReader, Message, error_of, frames
 
 _END = 10.0
 """Seconds that a process has to end in before it is killed."""
@@ -23,14 +23,13 @@ class EngineDied(Exception):
 
 
 class EngineProcess:
-    """One process with one model. Replies are matched with calls by number."""
+    """One process with one model. Replies are matched with calls by number. `options`: of the command, threads last."""
 
-    def __init__(self, path: Path, precision: str, threads: int, on_death: Callable[[EngineProcess], None]) -> None:
-        options = ("--precision", precision, "--threads", str(threads))
+    def __init__(self, path: Path, options: Sequence[str], on_death: Callable[[EngineProcess], None]) -> None:
         self.command = module_command("regard.serving.engine", str(path), *options)
         self.about: Message = {}
         self.warnings: list[str] = []
-        self.is_retired = self._is_broken = False
+        self.is_retired = self.has_answered = self._is_broken = False
         self._on_death = on_death
         self._process: asyncio.subprocess.Process | None = None
         self._reader: asyncio.Task[None] | None = None
@@ -43,8 +42,9 @@ class EngineProcess:
         environment = {**os.environ, "OMP_NUM_THREADS": self.command[-1]}
         self._process = await asyncio.create_subprocess_exec(*self.command, stdin=pipe, stdout=pipe, env=environment)
         assert self._process.stdout is not None
+        output = FrameReader(self._process.stdout)
         try:
-            first = await receive_frame(self._process.stdout)
+            first = await output.receive()
         except asyncio.CancelledError:
             await self.stop()
             raise
@@ -53,7 +53,7 @@ class EngineProcess:
             status = self._process.returncode
             raise error_of(first["error"]) if first else ModelFolderError(f"its process ended with status {status}")
         self.about, self.warnings = first["ready"], first["warnings"]
-        self._reader = asyncio.create_task(self._read(self._process.stdout))
+        self._reader = asyncio.create_task(self._read(output))
 
     @property
     def pid(self) -> int | None:
@@ -141,11 +141,12 @@ class EngineProcess:
         if not self.is_alive or self._process.stdin.is_closing():
             self._is_broken = True
             raise EngineDied
-        self._process.stdin.write(frame(message))
+        self._process.stdin.writelines(frames(message))
 
-    async def _read(self, output: asyncio.StreamReader) -> None:
+    async def _read(self, output: FrameReader) -> None:
         try:
-            while (reply := await receive_frame(output)) is not None:
+            while (reply := await output.receive()) is not None:
+                self.has_answered = True
                 if (queue := self._replies.get(reply["number"])) is not None:
                     queue.put_nowait(reply)
         finally:

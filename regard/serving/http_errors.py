@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import math
 from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any
@@ -11,6 +9,7 @@ from typing import Any
 from starlette.responses import Response
 
 from regard.errors import DataError, RegardError, UsageError
+from regard.serving.raw_json import to_json
 from regard.serving.service import DeadlineExceeded, Overloaded
 
 DEEPL = "/v2"
@@ -83,21 +82,3 @@ def json_response(
 ) -> Response:
     """Return JSON in UTF-8. Numbers that JSON lacks become null, and halves of characters question marks."""
     return Response(to_json(content).encode("utf-8", "replace"), status, headers, media_type)
-
-
-def to_json(content: Any) -> str:
-    """Write JSON without escapes for letters; NaN and infinities become null."""
-    try:
-        return json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    except ValueError:
-        return json.dumps(_finite(content), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-
-
-def _finite(content: Any) -> Any:
-    if isinstance(content, float):
-        return content if math.isfinite(content) else None
-    if isinstance(content, Mapping):
-        return {key: _finite(value) for key, value in content.items()}
-    if isinstance(content, (list, tuple)):
-        return [_finite(value) for value in content]
-    return content

@@ -133,11 +133,13 @@ def _add_states(router: APIRouter, server: Server) -> None:
         """Say that the server is alive."""
         return json_response({"status": "ok"})
 
-    @router.get("/ready", response_model=dict[str, str], responses={503: {"description": "Not ready"}})
+    @router.get("/ready", response_model=dict[str, str | list[str]], responses={503: {"description": "Not ready"}})
     async def ready() -> Response:
         """Say that all models are loaded, with status 503 until then, and again once the server stops."""
-        is_ready = server.service.is_ready
-        return json_response({"status": "ok" if is_ready else "not ready"}, 200 if is_ready else 503)
+        if server.service.is_ready:
+            return json_response({"status": "ok"})
+        away = [model.name for model in server.service.models.values() if not model.is_ready]
+        return json_response({"status": "not ready", "away": away}, 503)
 
     metrics, token = server.metrics, server.settings.metrics_token
     if metrics is None:

@@ -20,6 +20,7 @@ from regard.processes import module_command
 from regard.serving.engine_pool import EnginePool, Log
 from regard.serving.engine_process import merge_errors
 from regard.serving.frames import Message, error_of
+from regard.serving.raw_json import RawJson
 from regard.serving.service import (
     Continuation,
     ExplanationRequest,
@@ -46,6 +47,7 @@ class ServiceSettings:
     processes: int = 1
     most_lines: int = 4096
     reload_seconds: float = 2.0
+    answer_limit: int = 32_000_000
 
 
 @dataclass
@@ -108,7 +110,10 @@ class ProcessService:
     @property
     def models(self) -> Mapping[str, ServedModel]:
         """The models, by name."""
-        return {name: host.model for name, host in self._hosts.items()}
+        return {
+            name: host.model if host.pool.is_ready else replace(host.model, is_ready=False)
+            for name, host in self._hosts.items()
+        }
 
     @property
     def is_ready(self) -> bool:
@@ -156,12 +161,11 @@ class ProcessService:
         reply = await self._pool(model).call(message, 1, _CAPTION_CHARACTERS, deadline)
         return _served_line(reply["lines"][0])
 
-    async def explain(self, model: str, text: str, options: ExplanationRequest, deadline: float) -> Mapping[str, Any]:
+    async def explain(self, model: str, text: str, options: ExplanationRequest, deadline: float) -> RawJson:
         """Return a translation with attention of every layer and alignments, as the page reads it."""
         message = {"call": "explain", "lines": [text], "options": asdict(options)}
         reply = await self._pool(model).call(message, 1, len(text), deadline)
-        explanation: Message = reply["explanation"]
-        return explanation
+        return RawJson(reply["explanation"])
 
     async def continuations(
         self, model: str, text: str, prefix: str | tuple[int, ...], count: int, deadline: float
@@ -174,12 +178,11 @@ class ProcessService:
             for item in reply["continuations"]
         ]
 
-    async def explain_image(self, model: str, image: bytes, deadline: float) -> Mapping[str, Any]:
+    async def explain_image(self, model: str, image: bytes, deadline: float) -> RawJson:
         """Return a caption with the cells that each word attends to, as the page reads it."""
         message = {"call": "explain_image", "image": base64.b64encode(image).decode("ascii")}
         reply = await self._pool(model).call(message, 1, _CAPTION_CHARACTERS, deadline)
-        explanation: Message = reply["explanation"]
-        return explanation
+        return RawJson(reply["explanation"])
 
     def detect(self, text: str) -> list[tuple[str, float]]:
         """Return the languages that a text may be of, likeliest first."""
@@ -235,8 +238,9 @@ class ProcessService:
             if not path.exists():
                 raise ModelFolderError("there is no such file or folder")
             opened = await _prepared(path, settings.precision)
-            sizes = (settings.threads, settings.processes, settings.most_lines)
-            pool = EnginePool(opened, settings.precision, *sizes, self._log)
+            options = ["--precision", settings.precision, "--answer-limit", str(settings.answer_limit)]
+            options += ["--threads", str(settings.threads)]
+            pool = EnginePool(opened, options, settings.processes, settings.most_lines, self._log)
             about = await pool.start()
         except RegardError as problem:
             raise merge_errors(problem, path) from None
@@ -332,6 +336,6 @@ def _served_hypothesis(item: Message) -> ServedHypothesis:
         item["score"],
         tuple(item["tokens"]),
         None if item["alignments"] is None else tuple((s, t) for s, t in item["alignments"]),
-        item["attention"] or None,
+        RawJson(item["attention"]) if item["attention"] != "{}" else None,
         *(tuple(item[name]) if name in item else None for name in ("log_probs", "words")),
     )

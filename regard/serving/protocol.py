@@ -1,25 +1,71 @@
-"""HTTP connections that must send the head of a request within some seconds: slow ones would hold places for ever."""
+"""HTTP connections that do not wait for their clients for ever, and of which only so many wait at once."""
 
 from __future__ import annotations
 
 import asyncio
+from collections import defaultdict
+from collections.abc import Callable
 
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from regard.serving.limits import address_group
+
 HEAD_SECONDS = 10.0
+CONNECTIONS = 2048
+_Order = dict["TimedProtocol", None]
+
+
+class WaitingConnections:
+    """Connections that wait for their clients (to ask, to send, to read), longest first; of too many the first end.
+
+    `most`: of all connections; `of_address`: of those of an address that wait, unless it is `exempt`, as a proxy is.
+    """
+
+    def __init__(self, most: int, of_address: int, exempt: Callable[[str], bool] = lambda _: False) -> None:
+        self.most, self.of_address, self._exempt = most, of_address, exempt
+        self._all, self._of = _Order(), defaultdict[str, _Order](_Order)
+
+    def add(self, connection: TimedProtocol) -> None:
+        """Note that a connection waits, and end those that have waited longest if there are too many."""
+        own = self._of[connection.address]
+        self._all.setdefault(connection)
+        own.setdefault(connection)
+        if len(own) > self.of_address and not self._exempt(connection.address):
+            self._end(next(iter(own)))
+        if len(connection.connections) > self.most and self._all:
+            self._end(next(iter(self._all)))
+
+    def discard(self, connection: TimedProtocol) -> None:
+        """Note that a connection waits no longer."""
+        self._all.pop(connection, None)
+        if (own := self._of.get(connection.address)) is not None:
+            own.pop(connection, None)
+            if not own:
+                del self._of[connection.address]
+
+    def _end(self, connection: TimedProtocol) -> None:
+        self.discard(connection)
+        connection.transport.abort()
 
 
 class TimedProtocol(H11Protocol):
-    """uvicorn's protocol, which by itself waits without end for a head that comes byte by byte, or never.
+    """uvicorn's protocol, which by itself waits without end for heads that come byte by byte and answers unread.
 
-    Pass it to uvicorn as `http=TimedProtocol`. Bodies have the deadline of their request.
+    Pass it to uvicorn as `http`. Bodies have the deadline of their request; `write_seconds`: for a piece of an answer.
     """
 
+    waiting = WaitingConnections(CONNECTIONS, CONNECTIONS)
+    write_seconds = 20.0
+    address = ""
     _timer: asyncio.TimerHandle | None = None
+    _write_timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
+        self.address = address_group(self.client[0] if self.client else "")
+        transport.set_write_buffer_limits(0)  # whatever is unsent pauses the writer: of an answer, one piece waits here
         self._arm()
+        self._note()
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
@@ -27,10 +73,42 @@ class TimedProtocol(H11Protocol):
             self._disarm()
         else:
             self._arm()
+        self._note()
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        self._note()
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._write_timer = self.loop.call_later(self.write_seconds, self.transport.abort)
+        self._note()
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        self._stop_write_timer()
+        self.waiting.discard(self)  # it has read: if it waits, then from now on
+        self._note()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._disarm()
         super().connection_lost(exc)
+        self._stop_write_timer()
+        self.waiting.discard(self)
+
+    def _note(self) -> None:
+        """Note whether it is the client's turn."""
+        cycle, is_reading = self.cycle, self.flow.write_paused
+        is_asking = cycle is None or cycle.response_complete or cycle.more_body
+        if is_reading or (is_asking and not self.transport.is_closing()):
+            self.waiting.add(self)
+        else:
+            self.waiting.discard(self)
+
+    def _stop_write_timer(self) -> None:
+        if self._write_timer is not None:
+            self._write_timer.cancel()
+            self._write_timer = None
 
     def _arm(self) -> None:
         """Start the time of a head, at its first byte or that of the connection."""

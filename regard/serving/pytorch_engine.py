@@ -5,22 +5,28 @@ from __future__ import annotations
 import base64
 import queue
 import warnings
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
 
+from regard.attention import Attention
 from regard.errors import LineWarning, RegardError, UsageError
 from regard.explanation import explain_caption
 from regard.model_folder import folder_languages, load_folder, load_language_id
 from regard.pipeline.captioner import Captioner
 from regard.pipeline.loading import load
+from regard.runtime.model import ROLES
+from regard.serving.answer_size import AnswerLimit
 from regard.serving.frames import Message
+from regard.serving.raw_json import RawJson, to_json, weights_json
 from regard.serving.replies import Replies, start_thread
 from regard.visualisation.explanation_data import page_data
 
+_CHARACTERS = 3
+"""Characters of a token, about."""
 TOGETHER = 16
 """Calls that are decoded together, if their options are the same."""
 
@@ -28,11 +34,16 @@ TOGETHER = 16
 class PyTorchEngine:
     """Runs calls in the order of their arrival, those that wait at the same time and have the same options together."""
 
-    def __init__(self, path: Path, precision: Any, threads: int, reply: Replies) -> None:
+    def __init__(self, path: Path, precision: Any, threads: int, most_bytes: int, reply: Replies) -> None:
         """Load the folder. Raises ModelFolderError if it is damaged."""
         torch.set_num_threads(threads)
         self._pipeline = load(path, precision=precision)
         self._path, self._reply, self._precision = path, reply, precision
+        heads = Counter[str]()
+        for module in load_folder(path).model.modules():
+            if isinstance(module, Attention):
+                heads[module.role] += module.heads
+        self._limit = AnswerLimit(most_bytes, heads)
         self._calls: queue.SimpleQueue[tuple[int, Message]] = queue.SimpleQueue()
         self._waiting: set[int] = set()
         start_thread(self._work)
@@ -65,6 +76,11 @@ class PyTorchEngine:
                 if reads_images
                 else "this model translates text; ask a model of images for captions"
             )
+        search = call.get("search", {})
+        if call["call"] == "translate" and (search["attention"] != "none" or search["nbest"] > 1):
+            tokens = [len(line) // _CHARACTERS + 1 for line in call["lines"]]
+            roles = () if search["attention"] == "none" else ROLES
+            self._limit.check(self._limit.size(((n, n) for n in tokens), search["nbest"], roles))
         self._waiting.add(number)
         self._calls.put((number, call))
 
@@ -116,7 +132,7 @@ class PyTorchEngine:
             captions = self._pipeline.caption(images, readings=wants_attention, **options)
             return [{"lines": [_line(caption)]} for caption in captions]
         if kind == "explain_image":
-            return [{"explanation": self._explained(_decoded(call["image"]))} for call in calls]
+            return [{"explanation": to_json(self._explained(_decoded(call["image"])))} for call in calls]
         if kind == "translate":
             return self._translations(calls, options, wants_attention, caught)
         if kind == "stream":
@@ -148,14 +164,14 @@ def _decoded(image: str) -> bytes:
 def _line(result: Any, notes: Sequence[str] = ()) -> Message:
     """Return a Translation or Caption as the content of a reply."""
     readings = result.readings
-    weights = {} if readings is None else {name: w.round(5).tolist() for name, w in readings.weights.items()}
+    weights = {} if readings is None else {name: RawJson(weights_json(w)) for name, w in readings.weights.items()}
     ranked = [
         {
             "text": hypothesis.text,
             "score": hypothesis.score,
             "tokens": hypothesis.tokens,
             "alignments": getattr(hypothesis, "alignments", None),
-            "attention": {} if rank else weights,
+            "attention": "{}" if rank else to_json(weights),
         }
         for rank, hypothesis in enumerate(result.nbest or (result,))
     ]

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from regard.errors import RegardError, UsageError
-from regard.runtime.model import Hypothesis, Line, Options, RuntimeModel
+from regard.runtime.model import ROLES, Hypothesis, Line, Options, RuntimeModel
+from regard.serving.answer_size import AnswerLimit, Turns
 from regard.serving.frames import Message
+from regard.serving.raw_json import RawJson, to_json, weights_json
 from regard.serving.replies import Replies, start_thread
 from regard.serving.runtime_explanation import MOST_NBEST, Explainer, likely_tokens, next_step_options
 
@@ -17,18 +21,29 @@ ATTENTION = ("none", "cross", "all")
 _WAIT = 3600.0
 """Seconds of one wait for results."""
 _CALLS = ("translate", "stream", "explain", "continuations")
+_PLAIN, _PACKED = 8.0, 8 / 3
+"""Bytes of a weight, as a number and as Base64 of 16 bits."""
+_GROWTH, _MORE = 1.25, 10
+"""Tokens of a translation for each of the source, and on top; few have more."""
+_LARGE = 1 << 18
+"""Bytes of an answer that is written beside others."""
 
 
 class RuntimeEngine:
     """Translates calls together; streams have threads of their own."""
 
-    def __init__(self, path: Path, threads: int, reply: Replies) -> None:
+    def __init__(self, path: Path, threads: int, most_bytes: int, reply: Replies) -> None:
         """Open the file and start its threads. Raises ModelFolderError if it is damaged."""
         self._model, self._threads, self._reply = RuntimeModel(path), threads, reply
         self._queue = self._model.queue(threads)
+        heads = Counter[str]()
+        for layer in self._model.layers:
+            heads[layer.role] += layer.heads
+        self._limit = AnswerLimit(most_bytes, heads)
         self._calls: dict[int, Message] = {}
+        self._turns = Turns(most_bytes, self._fail)
         self._lock = threading.Lock()
-        self._streams = ThreadPoolExecutor(max(1, threads), "stream")
+        self._streams, self._writer = ThreadPoolExecutor(max(1, threads), "stream"), ThreadPoolExecutor(1, "writer")
         start_thread(self._return_results)
 
     def about(self) -> Message:
@@ -55,25 +70,55 @@ class RuntimeEngine:
             call["prefix"] = self._model.encode_target(prefix) if isinstance(prefix, str) else prefix
             prefixes = [call["prefix"]]
             options = self._explaining(call, options)
+        call["size"] = self._size(call, options)
         with self._lock:
             self._calls[number] = call
         if call["call"] == "stream":
             self._streams.submit(self._stream, number, call["lines"][0], options)
             return
+        work = partial(self._queue.submit, number, call["lines"], options, prefixes)
+        if call["size"]:
+            self._turns.begin(number, call["size"], work)
+            return
         try:
-            self._queue.submit(number, call["lines"], options, prefixes)
+            work()
         except BaseException:
             self._forget(number)
             raise
 
     def cancel(self, number: int) -> None:
-        """Give up a call; a stream ends at its next word."""
+        """Give up a call; a stream ends at its next word, an answer at its next frame."""
         if self._forget(number) is not None:
             self._queue.cancel(number)
 
     def _forget(self, number: int) -> Message | None:
         with self._lock:
-            return self._calls.pop(number, None)
+            call = self._calls.pop(number, None)
+        self._turns.end(number)
+        return call
+
+    def _fail(self, number: int, problem: Exception) -> None:
+        self._forget(number)
+        self._reply.fail(number, problem)
+
+    def _size(self, call: Message, options: Options) -> int:
+        """Return about how many bytes an answer will have, 0 if no more than its texts. Raises UsageError: too many."""
+        asked, prefix = call.get("options", {}), len(call.get("prefix", ()))
+        if options.nbest == 1 and not options.attention and not options.trace:
+            return 0
+        lengths = []
+        for source in map(len, map(self._model.encode, call["lines"])):
+            most = min(_GROWTH * source + _MORE, options.max_ratio * source + options.max_extra)
+            most = min(most, options.max_length) if options.max_length >= 0 else most
+            lengths.append((source, int(most) + prefix))
+        roles = {0: (), 1: ("cross",), 2: ROLES}[options.attention]
+        rest = (roles, _PACKED if asked.get("packed") else _PLAIN, options.trace and options.beam)
+        while (size := self._limit.size(lengths, options.nbest, *rest)) > self._limit.most:
+            if asked.get("nbest", 1) is not None or options.nbest == 1:
+                break
+            options.nbest -= 1  # nobody said how many
+        self._limit.check(size)
+        return size
 
     def _options(self, search: Message) -> Options:
         options = self._model.options()
@@ -105,24 +150,32 @@ class RuntimeEngine:
         while True:
             if (taken := self._queue.take(_WAIT)) is None:
                 continue
-            number, lines = taken
-            if (call := self._forget(number)) is None:
-                continue
-            try:
-                if isinstance(lines, RegardError):
-                    raise lines
-                reply = self._result(number, call, lines)
-            except Exception as problem:  # whatever it is, the results of other calls have to be returned
-                self._forget(number)
-                self._reply.fail(number, problem)
-                continue
-            if reply is not None:
-                self._reply({"number": number, **reply})
+            if self._calls.get(taken[0], {}).get("size", 0) > _LARGE:
+                self._writer.submit(self._return, *taken)  # so that others' results do not wait for it
+            else:
+                self._return(*taken)
+
+    def _return(self, number: int, lines: list[Line] | RegardError) -> None:
+        if (call := self._calls.get(number)) is None:
+            return
+        try:
+            if isinstance(lines, RegardError):
+                raise lines
+            if (reply := self._result(number, call, lines)) is None:
+                return
+        except Exception as problem:  # whatever it is, the results of other calls have to be returned
+            self._fail(number, problem)
+            return
+        self._reply({"number": number, **reply}, lambda: number in self._calls)
+        self._forget(number)
 
     def _result(self, number: int, call: Message, lines: list[Line]) -> Message | None:
         """Return the content of a reply. None: another search was begun, whose result is the reply."""
+        weights = sum(w.size for line in lines for h in line.hypotheses for w in h.weights.values())
+        self._limit.check(int(weights * (_PACKED if call.get("options", {}).get("packed") else _PLAIN)))
         if call["call"] == "explain":
-            return {"explanation": Explainer(self._model, call["options"]["packed"]).explanation(lines[0])}
+            explanation = Explainer(self._model, call["options"]["packed"]).explanation(lines[0])
+            return {"explanation": to_json(explanation)}
         if call["call"] == "continuations":
             return self._continuations(number, call, lines)
         search = call.get("search", {})
@@ -142,8 +195,6 @@ class RuntimeEngine:
         options = self._options({})
         options.nbest, options.attention, options.alignments = 1, 0, 0
         call["likely"] = [(candidate.token, candidate.log_prob) for candidate in likely]
-        with self._lock:
-            self._calls[number] = call
         prefixes = [[*call["prefix"], candidate.token] for candidate in likely]
         self._queue.submit(number, call["lines"] * len(likely), options, prefixes)
         return None
@@ -178,7 +229,7 @@ class RuntimeEngine:
             "score": hypothesis.score,
             "tokens": self._model.tokens(ids, True),
             "alignments": hypothesis.links,
-            "attention": {name: weights.round(5).tolist() for name, weights in hypothesis.weights.items()},
+            "attention": to_json({name: RawJson(weights_json(w)) for name, w in hypothesis.weights.items()}),
             **more,
         }
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from regard.runtime.model import Candidate, Hypothesis, Line, Options, RuntimeModel, Step
 from regard.serving.frames import Message
+from regard.serving.raw_json import RawJson, weights_json
 
 MOST_NBEST = 5
 """Hypotheses of an explanation if nobody says how many, and the beam has as many."""
@@ -62,7 +63,7 @@ class Explainer:
             numbers = (weights * _PACKED).round().clip(0, _PACKED).astype("<u2")
             values: Any = base64.b64encode(numbers.tobytes()).decode("ascii")
         else:
-            values = weights.round(5).ravel().tolist()
+            values = RawJson(weights_json(weights.ravel()))
         return {"name": name, "role": role, "heads": heads, "rows": rows, "columns": columns, "weights": values}
 
     def _step(self, step: Step) -> Message:

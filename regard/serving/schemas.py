@@ -247,6 +247,7 @@ class Model(pydantic.BaseModel):
     has_attention: bool
     alignment: dict[str, Any] | None = Field(description="layer and head of attention that align words best")
     facts: dict[str, str]
+    is_ready: bool = Field(description="false while the process of the model is started again")
     readme: str | None = Field(None, description="of a single model that is asked for by its name")
 
 
@@ -292,7 +293,7 @@ def _hypothesis_data(hypothesis: ServedHypothesis, alignments: bool) -> dict[str
     if alignments and hypothesis.alignments is not None:
         data["alignments"] = [list(link) for link in hypothesis.alignments]
     if hypothesis.attention is not None:
-        data["attention"] = dict(hypothesis.attention)
+        data["attention"] = hypothesis.attention
     if hypothesis.log_probs is not None and hypothesis.words is not None:
         data |= {"log_probs": list(hypothesis.log_probs), "words": list(hypothesis.words)}
     return data
@@ -314,5 +315,6 @@ def model_data(model: ServedModel, readme: bool = False) -> dict[str, Any]:
         "has_attention": model.has_attention,
         "alignment": dict(model.alignment) if model.alignment else None,
         "facts": dict(model.facts),
+        "is_ready": model.is_ready,
     }
     return data | ({"readme": model.readme} if readme else {})

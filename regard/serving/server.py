@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
+import math
 import signal
 import socket
 from collections.abc import Callable, Sequence
@@ -14,14 +16,19 @@ import uvicorn
 
 from regard.errors import UsageError
 from regard.serving.application import create_app
+from regard.serving.calls import LOG
 from regard.serving.process_service import ProcessService, ServiceSettings
-from regard.serving.protocol import TimedProtocol
+from regard.serving.protocol import CONNECTIONS, TimedProtocol, WaitingConnections
+from regard.serving.proxies import TrustedProxies
 from regard.serving.server_settings import ServerSettings
 from regard.serving.service import Pair
 
 HEADER_BYTES = 1 << 18
 """Most bytes of a request's head: some clients send the text in the address."""
-CONNECTIONS = 2048
+_ACCEPTED = 32
+"""Connections that are taken at once, before any of those that wait too long is ended."""
+_FILES = 96
+"""Descriptors that are left for files and processes."""
 Say = Callable[[str], None]
 
 
@@ -36,6 +43,12 @@ class _Server(uvicorn.Server):
         """Stop listening, and let what was begun be finished."""
         self._service.drain()
         super().handle_exit(sig, frame)
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Begin to listen. The system may have more connections waiting than are taken at once (`backlog`)."""
+        await super().startup(sockets)
+        for listener in sockets or ():
+            listener.listen(CONNECTIONS)
 
 
 def serve(
@@ -62,6 +75,7 @@ async def _serve(
 ) -> None:
     service = ProcessService(service_settings, say)
     app = create_app(service, server_settings, queue_depth=lambda: sum(lines for lines, _ in service.backlog.values()))
+    asyncio.get_running_loop().set_exception_handler(_RareErrors())
     await service.start(paths, languages)
     try:
         for model in service.models.values():
@@ -71,24 +85,57 @@ async def _serve(
         address, number = listener.getsockname()[:2]
         say(f"listening at http://{f'[{address}]' if ':' in address else address}:{number} (stop with Ctrl-C)")
         with _reloading(service):
-            await _Server(_config(app), service).serve([listener])
+            await _Server(server_config(app, server_settings), service).serve([listener])
     finally:
         await service.close()
 
 
-def _config(app: Any) -> uvicorn.Config:
+def server_config(app: Any, settings: ServerSettings) -> uvicorn.Config:
+    """Return how uvicorn runs the application."""
+    proxies = TrustedProxies(settings.trusted_proxies)
+    waiting = WaitingConnections(_most_connections(), settings.waiting_connections, proxies.__contains__)
     return uvicorn.Config(
         app,
-        http=TimedProtocol,
+        http=type("Protocol", (TimedProtocol,), {"waiting": waiting, "write_seconds": settings.write_timeout}),
         ws="none",
         lifespan="off",
         log_config=None,
         access_log=False,
         server_header=False,
+        proxy_headers=False,  # `ProxyHeaders` reads them: uvicorn believes everybody on this machine
+        backlog=_ACCEPTED,
         timeout_keep_alive=30,
-        limit_concurrency=CONNECTIONS,
+        timeout_graceful_shutdown=math.ceil(settings.deadline) + 1,
+        limit_concurrency=2 * CONNECTIONS,  # never reached: those that wait end before
         h11_max_incomplete_event_size=HEADER_BYTES,
     )
+
+
+def _most_connections() -> int:
+    """Return how many connections there are descriptors for, after having raised their number as far as is allowed."""
+    try:
+        import resource
+    except ImportError:  # Windows has no such limit
+        return CONNECTIONS
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = CONNECTIONS + _FILES if hard == resource.RLIM_INFINITY else min(CONNECTIONS + _FILES, hard)
+    if soft != resource.RLIM_INFINITY and soft < most:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+    return max(16, most - _FILES)
+
+
+class _RareErrors:
+    """Handler of errors that the event loop finds: those of the system are logged once a second at most."""
+
+    def __init__(self) -> None:
+        self._next = 0.0
+
+    def __call__(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        if not isinstance(problem := context.get("exception"), OSError):
+            loop.default_exception_handler(context)
+        elif loop.time() >= self._next:
+            self._next = loop.time() + 1
+            LOG.log(logging.ERROR, "%s: %s", context["message"], problem)
 
 
 @contextlib.contextmanager

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field, model_validator
 
+from regard.serving.proxies import TrustedProxies
 from regard.settings import COUNT, Settings
 
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
@@ -20,6 +21,14 @@ class ServerSettings(Settings):
     """Bytes of a request's body. No more than this is read."""
     deadline: float = Field(20.0, gt=0, le=86_400)
     """Seconds that a request may take, its body included; a request may ask for less (`deadline_ms`), not for more."""
+    answer_limit: int = Field(32_000_000, ge=100_000, le=COUNT)
+    """Bytes that attention, further hypotheses and the search may take in an answer, as estimated before the work."""
+    write_timeout: float = Field(20.0, gt=0, le=86_400)
+    """Seconds in which a client has to read each 64 KiB of an answer."""
+    waiting_connections: int = Field(256, ge=1, le=COUNT)
+    """Connections of an address that may wait for their client at once; of more, those end that have waited longest."""
+    trusted_proxies: tuple[str, ...] = Field((), strict=False)
+    """Addresses and networks of proxies whose X-Forwarded-For and Forwarded are believed."""
     require_key: bool = False
     """Refuse requests without a key of the key file, which then must be given."""
     key_file: str = ""
@@ -44,7 +53,8 @@ class ServerSettings(Settings):
     """Write the texts of requests to the log."""
 
     @model_validator(mode="after")
-    def _need_key_file(self) -> ServerSettings:
+    def _check(self) -> ServerSettings:
         if self.require_key and not self.key_file:
             raise ValueError("require_key without key_file: nobody would have a key; name the file of keys")
+        TrustedProxies(self.trusted_proxies)
         return self

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
 from regard.errors import RegardError
+from regard.serving.raw_json import RawJson
 
 Pair = tuple[str, str]
 """Language codes of source and target, such as ("ko", "en"); empty: unknown."""
@@ -34,7 +35,7 @@ class ServedModel:
     `name`: of its folder or file. `codes`: what a line has to begin with for each target language, of a model of many
     target languages; empty for others. `facts`: what is to be known of it (parameters, precision, licence, scores).
     `alignment`: layer and head of attention that align words best, as in the card of the file. `splits_sentences`: it
-    translates each sentence of a line by itself.
+    translates each sentence of a line by itself. `is_ready`: false while no process has the model.
     """
 
     name: str
@@ -46,6 +47,7 @@ class ServedModel:
     readme: str = ""
     alignment: Mapping[str, Any] | None = None
     splits_sentences: bool = True
+    is_ready: bool = True
 
 
 @dataclass(frozen=True)
@@ -89,7 +91,7 @@ class ServedHypothesis:
     score: float
     tokens: tuple[str, ...]
     alignments: tuple[tuple[int, int], ...] | None = None
-    attention: Mapping[str, Any] | None = None
+    attention: Mapping[str, Any] | RawJson | None = None
     log_probs: tuple[float, ...] | None = None
     words: tuple[int, ...] | None = None
 
@@ -147,7 +149,9 @@ class Service(Protocol):
         """Describe an image: the bytes of a PNG, JPEG or WebP file. Raises UsageError if they are none."""
         ...
 
-    async def explain(self, model: str, text: str, options: ExplanationRequest, deadline: float) -> Mapping[str, Any]:
+    async def explain(
+        self, model: str, text: str, options: ExplanationRequest, deadline: float
+    ) -> Mapping[str, Any] | RawJson:
         """Return a translation with attention, alignments, log-probabilities and search, as js/regard.d.ts has it."""
         ...
 
@@ -157,7 +161,7 @@ class Service(Protocol):
         """Return the tokens that may follow a prefix of the translation, likeliest first, and what each leads to."""
         ...
 
-    async def explain_image(self, model: str, image: bytes, deadline: float) -> Mapping[str, Any]:
+    async def explain_image(self, model: str, image: bytes, deadline: float) -> Mapping[str, Any] | RawJson:
         """Return a caption as data for figures: the image as the model sees it, and the cells of each word."""
         ...
 

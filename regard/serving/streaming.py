@@ -13,8 +13,9 @@ from starlette.types import Receive, Scope, Send
 
 from regard.errors import RegardError
 from regard.serving.calls import LOG, REQUEST_ID, Call
-from regard.serving.http_errors import bad_request, http_error, problem_details, to_json
+from regard.serving.http_errors import bad_request, http_error, problem_details
 from regard.serving.pairs import LanguagePairs
+from regard.serving.raw_json import to_json
 from regard.serving.schemas import TranslateRequest, translation_data
 from regard.serving.service import DeadlineExceeded, SearchRequest, ServedHypothesis, ServedLine
 from regard.serving.texts import TranslatedText, choose, with_prefix

@@ -17,7 +17,7 @@ from fake import Ask, FakeService
 from limits import wait_until
 
 from regard.serving.application import create_app
-from regard.serving.protocol import TimedProtocol
+from regard.serving.server import listen, server_config
 from regard.serving.server_settings import ServerSettings
 
 
@@ -58,12 +58,9 @@ def serve(service: FakeService) -> Iterator[Callable[..., str]]:
     running: list[tuple[uvicorn.Server, threading.Thread]] = []
 
     def start(**settings: Any) -> str:
-        app = create_app(service, ServerSettings(**settings))
-        config = uvicorn.Config(
-            app, host="127.0.0.1", port=0, http=TimedProtocol, ws="none", log_config=None, access_log=False
-        )
-        server = uvicorn.Server(config)
-        thread = threading.Thread(target=server.run)
+        given = ServerSettings(**settings)
+        server = uvicorn.Server(server_config(create_app(service, given), given))
+        thread = threading.Thread(target=server.run, args=([listen("127.0.0.1", 0)],))
         thread.start()
         running.append((server, thread))
         wait_until(lambda: server.started, "the server starts")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import socket
 import threading
@@ -16,7 +17,7 @@ from fake import FakeService
 from limits import wait_until
 from systems import posix
 
-from regard.serving import protocol
+from regard.serving import protocol, server
 
 pytestmark = [pytest.mark.system, posix]  # other systems close connections in other ways
 HELLO = {"q": "hello", "source": "en", "target": "ko"}
@@ -93,6 +94,63 @@ def test_a_head_that_never_ends_is_cut_off(
                 return True
 
         wait_until(is_closed, "the server closes the connection, although a byte comes now and then")
+
+
+def test_an_answer_that_nobody_reads_ends(
+    serve: Callable[..., str], service: FakeService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lost, connection_lost = list[protocol.TimedProtocol](), protocol.TimedProtocol.connection_lost
+
+    def note(self: protocol.TimedProtocol, problem: Exception | None) -> None:
+        lost.append(self)
+        connection_lost(self, problem)
+
+    monkeypatch.setattr(protocol.TimedProtocol, "connection_lost", note)
+    address = serve(write_timeout=0.3)
+    asked = json.dumps({"text": "word " * 5000, "source": "en", "target": "ko", "nbest": 100}).encode()
+    with socket.socket() as connection:
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        connection.settimeout(60)
+        connection.connect((urlsplit(address).hostname, urlsplit(address).port))
+        connection.sendall(head("/v1/translate", f"Content-Length: {len(asked)}") + asked)
+        wait_until(lambda: lost, "the server ends the connection")
+        answer = received(connection)
+    assert answer.startswith(b"HTTP/1.1 200")
+    assert len(answer) < int(answer.lower().partition(b"content-length: ")[2].partition(b"\r\n")[0])
+
+
+@pytest.mark.parametrize("begun", [b"", b"POST /trans", head("/translate", "Content-Length: 9") + b"{"])
+@pytest.mark.parametrize("limit", ["address", "all"])
+def test_of_too_many_connections_that_wait_the_oldest_end(
+    serve: Callable[..., str], monkeypatch: pytest.MonkeyPatch, begun: bytes, limit: str
+) -> None:
+    if limit == "all":
+        monkeypatch.setattr(server, "_most_connections", lambda: 4)
+    address = serve(waiting_connections=4 if limit == "address" else 1000)
+    connections = list[socket.socket]()
+    for _ in range(12):
+        connections.append(connect(address))
+        connections[-1].sendall(begun)
+    assert httpx.get(f"{address}/health").status_code == 200
+    for connection in connections[:8]:
+        assert received(connection) == b""
+    connections[-1].settimeout(0.05)
+    with pytest.raises(TimeoutError):
+        connections[-1].recv(1)
+    for connection in connections:
+        connection.close()
+
+
+def test_errors_of_the_system_are_logged_rarely(monkeypatch: pytest.MonkeyPatch) -> None:
+    logged = list[Any]()
+    monkeypatch.setattr(server.LOG, "log", lambda *arguments: logged.append(arguments))
+    loop = asyncio.new_event_loop()
+    loop.set_exception_handler(server._RareErrors())
+    for _ in range(1000):
+        loop.call_exception_handler({"message": "no descriptors", "exception": OSError(24, "Too many open files")})
+    loop.close()
+    assert 1 <= len(logged) < 100
+    assert "no descriptors" in logged[0]
 
 
 def test_slow_answers_are_not_cut_off(

@@ -25,7 +25,9 @@ from regard.errors import LineError, ModelFolderError, RegardError, UsageError
 from regard.model_folder import load_folder
 from regard.pipeline import RuntimeTranslator, load_captioner
 from regard.runtime import native
-from regard.serving.engine_pool import Backlog
+from regard.serving import engine_pool
+from regard.serving.engine_pool import Backlog, EnginePool
+from regard.serving.engine_process import EngineDied
 from regard.serving.process_service import ProcessService, ServiceSettings
 from regard.serving.service import DeadlineExceeded, ExplanationRequest, Overloaded, SearchRequest
 
@@ -150,6 +152,115 @@ def test_a_call_that_kills_is_given_up(file: Path) -> None:
     assert "ended 3 times" in message or "as soon as they start" in message
 
 
+class _Engine:
+    """A process without a model: a call whose text is "poison" ends it, with all that are open."""
+
+    pid, open_calls, is_retired, has_answered = 1, 0, False, False
+
+    def __init__(self, pool: EnginePool, is_broken: bool) -> None:
+        self.pool, self.is_broken, self.is_alive, self.died = pool, is_broken, False, asyncio.Event()
+
+    async def start(self) -> None:
+        if self.is_broken:
+            raise ModelFolderError("broken")
+        self.is_alive = True
+
+    async def call(self, message: Any) -> Any:
+        await asyncio.sleep(0)
+        if message["text"] == "poison" and self.is_alive:
+            self.is_alive = False
+            self.died.set()
+            self.pool._note_death(self)  # type: ignore[arg-type]
+        for _ in range(5):
+            await asyncio.sleep(0)
+        if self.died.is_set():
+            raise EngineDied
+        self.has_answered = True
+        return message
+
+    async def stop(self) -> None:
+        self.is_alive = False
+
+
+def stub_pool(monkeypatch: pytest.MonkeyPatch, is_broken: Callable[[], bool] = lambda: False) -> EnginePool:
+    pool = EnginePool(Path("m.regard"), (), 1, 1000, lambda _: None)
+    monkeypatch.setattr(pool, "_new", lambda _: _Engine(pool, is_broken()))
+    return pool
+
+
+def test_a_call_that_kills_takes_no_others_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engine_pool, "_PAUSE", 0.0)
+
+    async def run() -> list[Any]:
+        pool = stub_pool(monkeypatch)
+        pool._engines = await pool._start_engines(pool.path)
+        texts = ["poison", *"abcdef"]
+        calls = (pool.call({"text": text}, 1, 1, DEADLINE) for text in texts)
+        outcomes = await asyncio.gather(*calls, return_exceptions=True)
+        assert pool.is_ready
+        await pool.close()
+        return outcomes
+
+    poison, *others = asyncio.run(run())
+    assert "ended 3 times" in str(poison)
+    assert [other["text"] for other in others] == [*"abcdef"]
+
+
+def test_a_model_whose_processes_end_is_started_again_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After pauses that double; until then calls are refused, and told when to come back."""
+    starts, pauses, held = list[int](), list[float](), list[asyncio.Event]()
+
+    async def pass_at_once(waiting: Any, seconds: float) -> None:
+        waiting.close()
+        pauses.append(seconds)
+        if len(pauses) == 8:
+            held.append(asyncio.Event())
+            await held[0].wait()
+        raise asyncio.TimeoutError
+
+    def is_broken() -> bool:
+        starts.append(1)
+        return 1 < len(starts) < 12
+
+    async def run() -> None:
+        pool = stub_pool(monkeypatch, is_broken)
+        pool._engines = await pool._start_engines(pool.path)
+        monkeypatch.setattr(engine_pool.asyncio, "wait_for", pass_at_once)
+        (engine,) = pool._engines
+        engine.is_alive = False  # type: ignore[misc]
+        pool._note_death(engine)
+        assert not pool.is_ready
+        await wait_until_async(lambda: held, "it is started again and again")
+        with pytest.raises(Overloaded) as caught:
+            await pool._choose()
+        assert 50 < caught.value.retry_after <= 60
+        held[0].set()
+        await wait_until_async(lambda: pool.is_ready, "it is ready in the end")
+        await pool.close()
+
+    asyncio.run(run())
+    assert pauses == [0, 1, 2, 4, 8, 16, 32, 60, 60, 60, 60]
+
+
+def test_answers_that_are_too_large_are_refused_before_the_work(file: Path) -> None:
+    async def use(service: ProcessService) -> None:
+        line = " ".join(SENTENCES)
+        for search in (SearchRequest(nbest=100, log_probs=True), SearchRequest(attention="all", nbest=5, beam=5)):
+            with pytest.raises(UsageError, match="`answer_limit` is 100,000"):
+                await service.translate("ko-en", [line] * 8, search, DEADLINE)
+        with pytest.raises(UsageError, match="answer_limit"):
+            await service.explain("ko-en", line, ExplanationRequest(nbest=100), DEADLINE)
+        with pytest.raises(UsageError, match="answer_limit"):  # the search of a prefix is recorded
+            await service.continuations("ko-en", "x", (5,) * 9_000, 4, DEADLINE)
+        short = await asyncio.gather(
+            *(service.explain("ko-en", SENTENCES[0], ExplanationRequest(), DEADLINE) for _ in range(20))
+        )
+        assert len({explanation.text for explanation in short}) == 1
+        assert len(await service.translate("ko-en", [line] * 8, SEARCH, DEADLINE)) == 8
+
+    served([file], use, answer_limit=100_000)
+
+
 def test_a_deadline_frees_the_place_of_a_call(file: Path) -> None:
     async def use(service: ProcessService) -> Any:
         with pytest.raises(DeadlineExceeded, match=r"0\.01 seconds"):
@@ -220,7 +331,8 @@ def test_an_explanation_is_what_the_page_reads(file: Path) -> None:
     options = (ExplanationRequest(), ExplanationRequest(packed=True, nbest=2, trace=True))
 
     async def use(service: ProcessService) -> Any:
-        return [await service.explain("ko-en", SENTENCES[0], option, DEADLINE) for option in options]
+        answers = [await service.explain("ko-en", SENTENCES[0], option, DEADLINE) for option in options]
+        return [json.loads(answer.text) for answer in answers]
 
     (explanation, packed), _ = served([file], use)
     translator = RuntimeTranslator(file)
@@ -270,7 +382,7 @@ def test_continuations_are_those_of_the_library(file: Path, length: int) -> None
         assert item.hypothesis.text == other.hypotheses[0].text
         assert item.hypothesis.log_probs == pytest.approx(other.hypotheses[0].log_probs, abs=1e-4)
         assert item.hypothesis.words == tuple(model.word_indices(other.hypotheses[0].ids, True))
-    assert tuple(explanation["ids"][:length]) == prefix
+    assert tuple(json.loads(explanation.text)["ids"][:length]) == prefix
 
 
 def test_a_changed_file_is_loaded_while_calls_go_on(tmp_path: Path) -> None:
@@ -331,7 +443,7 @@ def test_folders_are_exported_once_and_captioners_run_on_pytorch(tmp_path: Path)
     expected = load_captioner(images).caption(image_bytes(), readings=True)[0]
     assert caption.hypotheses[0].text == expected.text
     assert caption.hypotheses[0].attention
-    assert explained["image"]["url"].startswith("data:image/")
+    assert json.loads(explained.text)["image"]["url"].startswith("data:image/")
 
 
 def image_bytes() -> bytes:

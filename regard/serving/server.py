@@ -87,7 +87,10 @@ async def _serve(
         with _reloading(service):
             await _Server(server_config(app, server_settings), service).serve([listener])
     finally:
-        await service.close()
+        try:
+            await asyncio.sleep(0)  # at SIGINT, which uvicorn raises again, the next await is cancelled: this one
+        finally:
+            await service.close()
 
 
 def server_config(app: Any, settings: ServerSettings) -> uvicorn.Config:

@@ -36,7 +36,7 @@ def test_command_lines(serve: Callable[..., str], tmp_path: Path) -> None:
 
 def test_defaults() -> None:
     rows = dict(re.findall(r"^\| `(\w+)` \| ([\d,]+) \|", PAGE, re.MULTILINE))
-    assert len(rows) == 4
+    assert len(rows) == 7
     assert all(getattr(ServerSettings(), name) == int(value.replace(",", "")) for name, value in rows.items())
     assert all(f"`{name}`" in PAGE for name in ServerSettings.model_fields if name != "key_file")
 

@@ -27,7 +27,7 @@ from pathlib import Path
 TESTS = Path(__file__).resolve().parents[1]
 sys.path[:1] = [str(TESTS), str(TESTS.parent)]
 
-from fuzz import fuzzer, kills  # noqa: E402
+from fuzz import fuzzer, http_cases, http_fuzzer, kills  # noqa: E402
 from fuzz.cases import BAD, VERDICTS  # noqa: E402
 
 
@@ -36,6 +36,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--cases", type=int, default=10_000)
     parser.add_argument("--kills", type=int, help="kill so many commands instead, four of five in training")
+    parser.add_argument("--http", type=int, help="send so many hostile requests to a server instead")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes")
     parser.add_argument("--only", type=int, nargs="*", help="numbers of the cases to run, with their messages")
@@ -43,12 +44,12 @@ def main() -> None:
     options = parser.parse_args()
     folder = options.folder or Path(tempfile.mkdtemp(prefix="regard-fuzz-"))
     try:
-        attack = _run if options.kills is None else _kill
+        attack = _request if options.http is not None else _kill if options.kills is not None else _run
         counts = attack(options, folder.absolute())
     finally:
         if options.folder is None:
             shutil.rmtree(folder, ignore_errors=True)
-    sys.exit(any(counts[verdict] for verdict in (*BAD, *kills.VERDICTS[1:])))
+    sys.exit(any(counts[verdict] for verdict in {*BAD, *kills.VERDICTS[1:], *http_cases.BAD}))
 
 
 def _run(options: argparse.Namespace, folder: Path) -> Counter[str]:
@@ -66,6 +67,23 @@ def _run(options: argparse.Namespace, folder: Path) -> Counter[str]:
     total = ", ".join(f"{verdict} {counts[verdict]}" for verdict in VERDICTS)
     minutes = (time.monotonic() - start) / 60
     print(f"fuzz: {counts.total()} cases (seed {options.seed}) in {minutes:.1f} minutes: {total}")
+    return counts
+
+
+def _request(options: argparse.Namespace, folder: Path) -> Counter[str]:
+    """Send requests to servers, one for each of the jobs, and print the counts."""
+    start, counts = time.monotonic(), Counter[str]()
+    material = fuzzer.material(folder)
+    work = [(number, options.seed) for number in options.only or range(options.http)]
+    for done, (number, name, report) in enumerate(http_fuzzer.attempts(work, material, folder, options.jobs), 1):
+        counts[report.verdict] += 1
+        if report.verdict in http_cases.BAD or options.only:
+            print(f"{number:6} {report.verdict:9} {report.seconds:5.1f} s  {name}", *report.messages, sep="\n       ", flush=True)
+        if done % 500 == 0:
+            print(f"… {done} requests, {(time.monotonic() - start) / 60:.0f} minutes", flush=True)
+    total = ", ".join(f"{verdict} {counts[verdict]}" for verdict in http_cases.VERDICTS)
+    minutes = (time.monotonic() - start) / 60
+    print(f"http: {counts.total()} cases (seed {options.seed}) in {minutes:.1f} minutes: {total}")
     return counts
 
 

@@ -62,7 +62,7 @@ LENGTHS = [1, 3, 30, 300, 3_000, 30_000, 300_000]
 FEW = ["--max-length=8", "--threads=1"]
 
 
-def _text(chance: random.Random, length: int) -> str:
+def any_text(chance: random.Random, length: int) -> str:
     alphabet = "".join(chance.sample(ALPHABETS, chance.choice((1, 1, 2, 3))))
     if chance.random() < 0.5:
         return (alphabet * (length // len(alphabet) + 1))[:length]
@@ -86,7 +86,7 @@ def _with_run(folder: Path, material: Material, name: str, files: dict[str, byte
 def hostile_text(chance: random.Random, material: Material) -> Case:
     """Translate odd text; where it is long, twice as much of it too."""
     name, length = chance.choice(("translator", "recurrent")), chance.choice(LENGTHS)
-    text = _text(chance, length)
+    text = any_text(chance, length)
     options = chance.choice(([], ["--format=jsonl"], ["--alignments"], ["--nbest=2"], ["--beam=1"], ["--stream"]))
     packed = chance.random() < 0.1 and length > 100
     beginning = chance.choice(("", "나는 빵을 먹고 있었다\n")).encode()  # text of no known script is refused at once
@@ -179,7 +179,7 @@ def files_of_other_kinds(chance: random.Random, material: Material) -> Case:
 def hostile_arguments(chance: random.Random, material: Material) -> Case:
     """Give odd text to options that take words: terms, prefixes, forbidden words, names of files."""
     command, name = chance.choice((("translate", "translator"), ("caption", "captioner"), ("show", "translator")))
-    text = _text(chance, chance.choice((0, 1, 5, 50, 6_000))).replace("\x00", "").encode("utf-8", "replace").decode()
+    text = any_text(chance, chance.choice((0, 1, 5, 50, 6_000))).replace("\x00", "").encode("utf-8", "replace").decode()
     options = {"translate": ["--term", "--prefix", "--forbid", "--output"], "caption": ["--prefix", "--forbid"]}
     option = chance.choice(options.get(command, ["--out"]))
     inputs = {"caption": ["images/images"], "show": [text]}.get(command, [])
@@ -273,17 +273,17 @@ def odd_settings(chance: random.Random, material: Material) -> Case:
     return Case(f"train with {' '.join(o[:60] for o in odd)}", arguments, prepare)
 
 
-def _value(chance: random.Random, depth: int = 0) -> Any:
+def any_value(chance: random.Random, depth: int = 0) -> Any:
     leaves: list[Callable[[], Any]] = [
         lambda: chance.choice((None, True, 0, -1, 1e308, float("nan"), 10**20, 10**400)),
-        lambda: _text(chance, chance.choice((0, 1, 10, 1000))),
+        lambda: any_text(chance, chance.choice((0, 1, 10, 1000))),
         lambda: "나는 집에 간다",
     ]
     if depth > 2 or chance.random() < 0.6:
         return chance.choice(leaves)()
     if chance.random() < 0.5:
-        return [_value(chance, depth + 1) for _ in range(chance.choice((0, 1, 3, 300)))]
-    return {_text(chance, 3): _value(chance, depth + 1) for _ in range(chance.choice((0, 1, 3)))}
+        return [any_value(chance, depth + 1) for _ in range(chance.choice((0, 1, 3, 300)))]
+    return {any_text(chance, 3): any_value(chance, depth + 1) for _ in range(chance.choice((0, 1, 3)))}
 
 
 @kind(share=8)
@@ -292,11 +292,11 @@ def json_lines(chance: random.Random, material: Material) -> Case:
     fields = ("text", "prefix", "terms", "forbid", *chance.choice(((), ("other",))))
     lines = []
     for _ in range(chance.choice((1, 2, 5))):
-        values: Any = {field: _value(chance) for field in chance.sample(fields, chance.randrange(4))}
+        values: Any = {field: any_value(chance) for field in chance.sample(fields, chance.randrange(4))}
         if chance.random() < 0.8:
             values["text"] = "나는 빵을 먹고 있었다"
         if chance.random() < 0.3:
-            values["terms"] = [_text(chance, chance.choice((1, 5, 20_000))) for _ in range(chance.choice((1, 300)))]
+            values["terms"] = [any_text(chance, chance.choice((1, 5, 20_000))) for _ in range(chance.choice((1, 300)))]
         line = json.dumps(values).encode()
         broken = (line[: len(line) // 2], b"[" * 100_000, b"[]", b"1", b'{"text": ' + b"9" * 5000 + b"}", b"\xff")
         lines.append(line if chance.random() < 0.8 else chance.choice(broken))
@@ -310,15 +310,15 @@ def odd_corpora(chance: random.Random, material: Material) -> Case:
     """Train for an update on files of odd pairs, alignments or recipes."""
     count = chance.choice((1, 3, 40))
     source, target = (
-        _bytes("\n".join(_text(chance, chance.choice(LENGTHS[:5])) for _ in range(count)), chance) for _ in "ab"
+        _bytes("\n".join(any_text(chance, chance.choice(LENGTHS[:5])) for _ in range(count)), chance) for _ in "ab"
     )
     files = {
         "a": source,
         "b": target,
-        "links": _bytes(_text(chance, 50), chance),
+        "links": _bytes(any_text(chance, 50), chance),
         "pairs.tsv": source.replace(b" ", b"\t"),
     }
-    files["recipe.toml"] = _bytes(_text(chance, 200), chance) if chance.random() < 0.5 else b"[" * 5000
+    files["recipe.toml"] = _bytes(any_text(chance, 200), chance) if chance.random() < 0.5 else b"[" * 5000
     inputs = chance.choice((["--source=a", "--target=b"], ["--pairs=pairs.tsv"], ["recipe.toml"]))
     if chance.random() < 0.2:
         inputs = [*inputs, "--alignments=links"]
@@ -334,7 +334,7 @@ def odd_corpora(chance: random.Random, material: Material) -> Case:
     return Case(f"train on {inputs}: {source[:20]!r} {target[:20]!r}", arguments, prepare)
 
 
-def _image(chance: random.Random) -> bytes:
+def any_image(chance: random.Random) -> bytes:
     sizes = ((1, 1), (1, 5000), (5000, 1), (3, 3), (16, 12), (4000, 4000), (1, 49_000_000))
     mode, size = chance.choice(("1", "L", "P", "RGB", "RGBA", "I;16", "F", "CMYK", "LA")), chance.choice(sizes)
     form = chance.choice(("PNG", "JPEG", "GIF", "TIFF", "WEBP", "BMP", "PPM"))
@@ -355,6 +355,6 @@ def odd_images(chance: random.Random, material: Material) -> Case:
     suffix = chance.choice((".png", ".jpg", ".gif", ".webp"))
     arguments = ["caption", "captioner", f"image{suffix}", "--format=jsonl", "--threads=1"]
     prepare = functools.partial(
-        _with_run, material=material, name="captioner", files={f"image{suffix}": _image(chance)}
+        _with_run, material=material, name="captioner", files={f"image{suffix}": any_image(chance)}
     )
     return Case(f"caption image{suffix}", arguments, prepare)

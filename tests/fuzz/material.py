@@ -31,12 +31,28 @@ CAPTIONER = [
 ]
 
 
+PLANTED = "planted-code-was-run"
+"""Name of the file that planted code makes."""
+MODULES = [
+    *("numpy", "uvicorn", "fastapi", "starlette", "h11", "httptools", "uvloop", "websockets", "orjson", "ujson", "PIL"),
+    *("multipart", "python_multipart", "prometheus_client", "pydantic", "sentencepiece", "safetensors", "ctranslate2"),
+    *("sitecustomize", "usercustomize", "regard_plugin", "colorama", "ray", "rich", "typer", "sacrebleu", "tomllib"),
+    *("timm", "pyarrow", "fsspec", "upath", "tensorboard", "transformers", "torch", "regard", "json", "shutil"),
+]
+
+
+def plant_modules(folder: Path, marker: Path) -> None:
+    """Write modules into a folder that make the file `marker` when they are imported."""
+    for name in MODULES:
+        (folder / f"{name}.py").write_text(f"open({str(marker)!r}, 'a').write({name!r} + ' ')\nraise ImportError\n")
+
+
 def sets(*settings: str) -> list[str]:
     return [part for setting in settings for part in ("--set", setting)]
 
 
 class Material:
-    """The folders `translator`, `recurrent`, `captioner` (runs), `exported`, `marian`, `published`, `data` and `images`."""
+    """The folders `translator`, `recurrent`, `captioner` (runs), `exported`, `marian`, `published`, `data`, `images`; runtime files."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -54,6 +70,10 @@ class Material:
         """Copy a folder, and sentence pairs or images beside it as `pairs`; commands may write into copies only."""
         shutil.copytree(self.root / name, folder / name)
         shutil.copytree(self.root / ("images" if name == "captioner" else "data"), folder / "pairs")
+
+    def runtime_file(self, name: str) -> Path:
+        """Return the runtime file of a run."""
+        return self.root / f"{name}.regard"
 
     def files(self, name: str) -> list[str]:
         """Return the files of a folder, relative to the root."""
@@ -79,6 +99,8 @@ class Material:
         self._run("train", *pairs, "--preset=rnn-bahdanau", *sets(*SETTINGS, *RECURRENT), "--out", "recurrent")
         self._run("train", *images, *sets(*SETTINGS, *CAPTIONER), "--out", "captioner")
         self._run("export", "translator", "ctranslate2", "--to", "ctranslate2")
+        for name in ("translator", "recurrent"):
+            self._run("export", name, self.runtime_file(name).name, "--to=runtime", "--precision=float32")
         marian_folder(self.root / "marian")
         shutil.copytree(self.root / "marian", self.root / "published")
         write_sums(self.root / "published")

@@ -1,0 +1,156 @@
+"""Mishaps while a server works: engines that are killed, files that change under it, links that lead elsewhere."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from fuzz.exchanges import read, request, send
+from fuzz.http_cases import HttpCase, Report, kind
+from fuzz.served import FOLDER, SECRET, SENTENCES, STEADY, SWAPPED, Served, translation
+
+WAIT = 30.0  # seconds in which a changed file has to be in use, or a killed engine in its place
+OTHER = {"translator": STEADY, "recurrent": SWAPPED}  # which model has the answers of a runtime file
+LIMIT = 5  # requests a minute
+
+
+@kind(share=0.3)
+def killed_engine(chance: random.Random) -> HttpCase:
+    """Kill engines while they translate: the request is made again, and its answer is right."""
+    model, count, kills = chance.choice((STEADY, FOLDER)), chance.choice((1, 20, 200)), chance.choice((1, 1, 2))
+    texts, pause = chance.choices(SENTENCES, k=count), chance.choice((0.0, 0.005, 0.05))
+
+    def attack(server: Served) -> Report:
+        start = time.monotonic()
+        with server.connect() as connection, connection.makefile("rb") as stream:
+            send(connection, request("/v1/translate", {"text": texts, "target": "en", "model": model}))
+            for _ in range(kills):
+                time.sleep(pause)
+                for number, file in server.engines().items():
+                    if file == server.path(model).name or (model == FOLDER and file.startswith("runtime")):
+                        os.kill(number, signal.SIGKILL)
+            answer = read(stream)
+        seconds = time.monotonic() - start
+        if answer is None or answer.status != 200:
+            return Report("down", (f"after a killed engine: {answer}",), seconds)
+        got = [each["text"] for each in json.loads(answer.body)["translations"]]
+        if got != [server.expected[model][text] for text in texts]:
+            return Report("wrong", ("the answer after a killed engine",), seconds)
+        return Report("slow" if seconds > WAIT else "done", (), seconds)
+
+    return HttpCase(f"{kills} engines of {model} killed after {pause} s with {count} texts", attack)
+
+
+@kind(share=0.3)
+def swapped_file(chance: random.Random) -> HttpCase:
+    """Put another runtime file in the place of a served one, renamed or copied over it: no third answer comes."""
+    in_place, text, pauses = chance.random() < 0.5, chance.choice(SENTENCES), chance.choice((0.0, 0.05))
+
+    def swap(server: Served, origin: str) -> Report:
+        known = {server.expected[model][text] for model in OTHER.values()}
+        wanted, end = server.expected[OTHER[origin]][text], time.monotonic() + WAIT
+        server.put(SWAPPED, origin, in_place)
+        unavailable = 0
+        while (got := server.translate(text, SWAPPED)) != wanted:
+            if got[:4] in ("503 ", "504 ", "no a"):
+                unavailable += 1
+            elif got not in known:
+                return Report("wrong", (f"{got!r} is of neither file",))
+            if time.monotonic() > end:
+                return Report("down", (f"the new file is not in use; unavailable {unavailable} times, last {got!r}",))
+            time.sleep(pauses)
+        return Report("done")
+
+    def attack(server: Served) -> Report:
+        start = time.monotonic()
+        reports = [swap(server, "translator"), swap(server, "recurrent")]
+        bad = [report for report in reports if report.verdict != "done"]
+        return Report(*(bad[0].verdict, bad[0].messages) if bad else ("done",), seconds=time.monotonic() - start)
+
+    return HttpCase(f"a runtime file {'copied' if in_place else 'renamed'} over a served one", attack)
+
+
+@kind(share=0.2)
+def reloaded(chance: random.Random) -> HttpCase:
+    """Send SIGHUP, once or several times, while requests are answered."""
+    count = chance.choice((1, 3, 20))
+
+    def attack(server: Served) -> Report:
+        assert server.process is not None
+        for text in chance.choices(SENTENCES, k=5):
+            for _ in range(count):
+                server.process.send_signal(signal.SIGHUP)
+            if (got := server.translate(text)) != server.expected[STEADY][text]:
+                return Report("wrong", (f"{text!r} at SIGHUP: {got!r}",))
+        return Report("done")
+
+    return HttpCase(f"SIGHUP {5 * count} times", attack)
+
+
+@contextmanager
+def _linked(server: Served, name: str) -> Iterator[None]:
+    """Let a file of the folder that is served be a link to a file elsewhere, and have the folder loaded again."""
+    path, kept = server.path(FOLDER) / name, server.folder / "kept"
+    if has_file := path.exists():
+        path.rename(kept)
+    path.symlink_to(server.folder / "secret")
+    os.utime(server.path(FOLDER) / "config.json")
+    try:
+        yield
+    finally:
+        path.unlink(missing_ok=True)
+        if has_file:
+            kept.rename(path)
+        os.utime(server.path(FOLDER) / "config.json")
+
+
+@kind(share=0.2)
+def linked_file(chance: random.Random) -> HttpCase:
+    """Link a file of a served folder to one elsewhere: its content never gets into an answer, nor into an export."""
+    name = chance.choice(("README.md", "README.md", "languages.json", "alignment.json", "data.json"))
+
+    def attack(server: Served) -> Report:
+        with _linked(server, name):
+            end = time.monotonic() + 3
+            while time.monotonic() < end:
+                answer = server.ask(request(f"/v1/models/{FOLDER}"))
+                if answer and SECRET.encode() in answer.body:
+                    return Report("leaked", (f"{name}, a link, at /v1/models/{FOLDER}",))
+                time.sleep(0.2)
+            if (server.folder / "secret").read_text() != SECRET:
+                return Report("leaked", (f"the file that {name} leads to was written into",))
+            exports = [path for path in (server.path(FOLDER) / "exports").rglob("*") if path.is_file()]
+            if any(SECRET.encode() in path.read_bytes() for path in exports):
+                return Report("leaked", (f"{name}, a link, in an export",))
+        return Report("done")
+
+    return HttpCase(f"{name} of a served folder is a link", attack)
+
+
+@kind(share=0.2)
+def forged_addresses(chance: random.Random) -> HttpCase:
+    """Claim another address in each request: the limit of requests goes by the address that they come from."""
+    name = chance.choice(("X-Forwarded-For", "X-Forwarded-For", "Forwarded", "X-Real-IP", "True-Client-IP", "Via"))
+    source = f"127.{chance.randrange(1, 255)}.{chance.randrange(255)}.{chance.randrange(1, 255)}"
+    forms: list[Callable[[int], str]] = [lambda n: f"10.0.0.{n}", lambda n: f"10.0.0.{n}, 127.0.0.1", lambda n: f"for=10.0.0.{n}", lambda n: f"::{n:x}"]  # fmt: skip
+    form = chance.choice(forms)
+
+    def attack(server: Served) -> Report:
+        limited = server.limited(LIMIT)
+        answered = 0
+        for number in range(3 * LIMIT):
+            data = translation(SENTENCES[0]).replace(b"Host:", f"{name}: {form(number)}\r\nHost:".encode(), 1)
+            answer = limited.ask(data, source)
+            if answer is None or answer.status not in (200, 429):
+                return Report("wrong", (f"{name}: {form(number)}: {answer}",))
+            answered += answer.status == 200
+        if answered > LIMIT + 1:
+            return Report("wrong", (f"{answered} requests answered where {LIMIT} a minute are allowed",))
+        return Report("refused")
+
+    return HttpCase(f"{name}: {form(1)} and so on", attack)

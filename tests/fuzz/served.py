@@ -1,0 +1,181 @@
+"""A server that is attacked: started with models of its own copies, probed, looked at from outside, and ended."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from fuzz.exchanges import Answer, ask, connect, request
+from fuzz.material import PLANTED, Material, plant_modules
+
+STEADY, FOLDER, CAPTIONS, SWAPPED = "steady", "folder", "captions", "swapped"
+"""Names of the models: a runtime file, a run folder, a captioner, and a runtime file that others take the place of."""
+SENTENCES = ["나는 빵을 먹고 있었다", "선생님은 사과를 보고 있다", "그는 왔다", "나는 3 개를 샀다", "그는 학교에 간다"]
+SECRET = "marker-of-a-file-that-nobody-named"
+DEADLINE = 8.0
+OPTIONS = ["--port=0", "--threads=1", f"--deadline={DEADLINE:g}", "--reload-seconds=0.3", "--metrics"]
+PATIENCE = 60.0  # seconds until a server that does not answer is believed to hang
+RUN = "import sys\nfrom regard.pipe import main\nsys.exit(main())\n"
+
+
+class Served:
+    """A server over copies of the models in `folder`, which it may not leave, and what it has to answer."""
+
+    def __init__(self, folder: Path, material: Material, options: Sequence[str] = (), descriptors: int = 1024) -> None:
+        self.folder, self.material, self.options, self.descriptors = folder, material, options, descriptors
+        self.process: subprocess.Popen[bytes] | None = None
+        self._limited: Served | None = None
+        self.address = ("127.0.0.1", 0)
+        self.expected = dict[str, dict[str, str]]()  # by model, then by sentence
+        shutil.rmtree(folder, ignore_errors=True)
+        (folder / "current").mkdir(parents=True)
+        (folder / "secret").write_text(SECRET)
+        (folder / "regard").write_text(RUN)
+        plant_modules(folder / "current", folder / PLANTED)
+        self.refresh()
+
+    def limited(self, requests: int) -> Served:
+        """Return a second server, which takes so many requests a minute from each address."""
+        if self._limited is None:
+            more = [f"--requests-per-minute={requests}"]
+            self._limited = Served(self.folder / "limited", self.material, more).start()
+        return self._limited
+
+    @property
+    def log(self) -> Path:
+        """What the server and its engines write."""
+        return self.folder / "log"
+
+    @property
+    def executed(self) -> Path:
+        """The file that planted code makes."""
+        return self.folder / PLANTED
+
+    def path(self, model: str) -> Path:
+        """The file or folder of a model."""
+        return self.folder / (model if model in (FOLDER, CAPTIONS) else f"{model}.regard")
+
+    def refresh(self) -> None:
+        """Put undamaged copies of all models into their places."""
+        for model, origin in ((FOLDER, "translator"), (CAPTIONS, "captioner")):
+            shutil.rmtree(self.path(model), ignore_errors=True)
+            shutil.copytree(self.material.root / origin, self.path(model))
+        self.put(STEADY, "translator")
+        self.put(SWAPPED, "recurrent")
+
+    def put(self, model: str, origin: str, in_place: bool = False) -> None:
+        """Give a model another file: renamed over the old one, which is safe, or copied over it, which is not."""
+        new = self.material.runtime_file(origin)
+        if in_place:
+            self.path(model).write_bytes(new.read_bytes())
+            return
+        shutil.copyfile(new, self.folder / "new")
+        os.replace(self.folder / "new", self.path(model))
+
+    def start(self) -> Served:
+        """Start the server, and wait until it listens; ask once what it translates while nobody attacks it."""
+        models = [str(self.path(model)) for model in (STEADY, FOLDER, CAPTIONS, SWAPPED)]
+        languages = [f"--languages={pair}" for pair in ("ko,en", "ko,en", ",en", "ko,en")]
+        command = [sys.executable, "-u", str(self.folder / "regard"), "serve", *models, *languages, *OPTIONS]
+        environment = {**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[2])}
+        with self.log.open("wb") as log:
+            self.process = subprocess.Popen(
+                [*command, *self.options], cwd=self.folder / "current", env=environment, stdout=log, stderr=log
+            )
+        resource.prlimit(self.process.pid, resource.RLIMIT_NOFILE, (self.descriptors, self.descriptors))
+        end = time.monotonic() + PATIENCE
+        while not (match := re.search(rb"listening at http://127.0.0.1:(\d+)", self.log.read_bytes())):
+            assert self.process.poll() is None, self.log.read_text(errors="replace")
+            assert time.monotonic() < end, "the server does not start"
+            time.sleep(0.05)
+        self.address = ("127.0.0.1", int(match[1]))
+        if not self.expected:
+            models = (STEADY, FOLDER, SWAPPED)
+            self.expected = {model: {text: self.translate(text, model) for text in SENTENCES} for model in models}
+        return self
+
+    def translate(self, text: str, model: str = STEADY, source: str = "127.0.0.1", key: str = "") -> str:
+        """Return the translation of a text; of another answer its status and beginning."""
+        answer = self.ask(translation(text, model, key), source)
+        if answer is None:
+            return "no answer"
+        if answer.status != 200:
+            return f"{answer.status} {answer.body[:300].decode(errors='replace')}"
+        translated: str = json.loads(answer.body)["translations"][0]["text"]
+        return translated
+
+    def ask(self, data: bytes, source: str = "127.0.0.1") -> Answer | None:
+        """Send a request and return its answer; None if there is none."""
+        return ask(self.address, data, source, PATIENCE)
+
+    def connect(self, source: str = "127.0.0.1"):
+        return connect(self.address, source, PATIENCE)
+
+    def engines(self) -> dict[int, str]:
+        """The engine processes: the last part of the path of each one's model, by its number."""
+        assert self.process is not None
+        found = dict[int, str]()
+        for children in Path(f"/proc/{self.process.pid}/task").glob("*/children"):
+            for number in children.read_text().split():
+                words = _words(int(number))
+                if "--precision" in words:
+                    found[int(number)] = Path(words[words.index("--precision") - 1]).name
+        return found
+
+    def memory(self) -> tuple[int, int]:
+        """Bytes in the memory of the server, and of all its engines."""
+        assert self.process is not None
+        return _resident(self.process.pid), sum(map(_resident, self.engines()))
+
+    def stop(self) -> float:
+        """Send SIGTERM; return the seconds until the server has ended. One that does not end is killed."""
+        assert self.process is not None
+        if self._limited is not None:
+            self._limited.stop()
+        start, engines = time.monotonic(), self.engines()
+        self.process.send_signal(signal.SIGTERM)
+        try:
+            self.process.wait(PATIENCE)
+        except subprocess.TimeoutExpired:
+            self.kill(engines)
+        return time.monotonic() - start
+
+    def kill(self, engines: Sequence[int] | dict[int, str] = ()) -> None:
+        """End the server and these engines at once."""
+        assert self.process is not None
+        self.process.kill()
+        self.process.wait()
+        for number in engines:
+            if "--precision" in _words(number):
+                os.kill(number, signal.SIGKILL)
+
+
+def translation(text: str, model: str = STEADY, key: str = "", **more: object) -> bytes:
+    """A request for the translation of a text."""
+    headers = [f"Authorization: Bearer {key}"] * bool(key)
+    return request("/v1/translate", {"text": text, "target": "en", "model": model, **more}, headers)
+
+
+def _words(process: int) -> list[str]:
+    try:
+        return Path(f"/proc/{process}/cmdline").read_bytes().decode(errors="replace").split("\0")
+    except OSError:
+        return []
+
+
+def _resident(process: int) -> int:
+    try:
+        status = Path(f"/proc/{process}/status").read_text()
+    except OSError:
+        return 0
+    match = re.search(r"VmRSS:\s+(\d+) kB", status)
+    return int(match[1]) * 1024 if match else 0

@@ -27,7 +27,7 @@ from pathlib import Path
 TESTS = Path(__file__).resolve().parents[1]
 sys.path[:1] = [str(TESTS), str(TESTS.parent)]
 
-from fuzz import fuzzer, http_cases, http_fuzzer, kills  # noqa: E402
+from fuzz import attackers, fuzzer, http_cases, http_fuzzer, kills  # noqa: E402
 from fuzz.cases import BAD, VERDICTS  # noqa: E402
 
 
@@ -37,6 +37,7 @@ def main() -> None:
     parser.add_argument("--cases", type=int, default=10_000)
     parser.add_argument("--kills", type=int, help="kill so many commands instead, four of five in training")
     parser.add_argument("--http", type=int, help="send so many hostile requests to a server instead")
+    parser.add_argument("--attack", type=float, help="attack a server for so many minutes instead, beside a client")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes")
     parser.add_argument("--only", type=int, nargs="*", help="numbers of the cases to run, with their messages")
@@ -44,7 +45,15 @@ def main() -> None:
     options = parser.parse_args()
     folder = options.folder or Path(tempfile.mkdtemp(prefix="regard-fuzz-"))
     try:
-        attack = _request if options.http is not None else _kill if options.kills is not None else _run
+        attack = (
+            _attack
+            if options.attack is not None
+            else _request
+            if options.http is not None
+            else _kill
+            if options.kills is not None
+            else _run
+        )
         counts = attack(options, folder.absolute())
     finally:
         if options.folder is None:
@@ -78,13 +87,26 @@ def _request(options: argparse.Namespace, folder: Path) -> Counter[str]:
     for done, (number, name, report) in enumerate(http_fuzzer.attempts(work, material, folder, options.jobs), 1):
         counts[report.verdict] += 1
         if report.verdict in http_cases.BAD or options.only:
-            print(f"{number:6} {report.verdict:9} {report.seconds:5.1f} s  {name}", *report.messages, sep="\n       ", flush=True)
+            print(
+                f"{number:6} {report.verdict:9} {report.seconds:5.1f} s  {name}",
+                *report.messages,
+                sep="\n       ",
+                flush=True,
+            )
         if done % 500 == 0:
             print(f"… {done} requests, {(time.monotonic() - start) / 60:.0f} minutes", flush=True)
     total = ", ".join(f"{verdict} {counts[verdict]}" for verdict in http_cases.VERDICTS)
     minutes = (time.monotonic() - start) / 60
     print(f"http: {counts.total()} cases (seed {options.seed}) in {minutes:.1f} minutes: {total}")
     return counts
+
+
+def _attack(options: argparse.Namespace, folder: Path) -> Counter[str]:
+    """Attack a server beside a well-behaved client, and print what should not have been."""
+    problems = attackers.attack(fuzzer.material(folder), folder, options.attack, options.seed)
+    print(*problems[:20], sep="\n")
+    print(f"attack: {options.attack:g} minutes (seed {options.seed}): {len(problems)} faults")
+    return Counter({http_cases.BAD[0]: len(problems)})
 
 
 def _kill(options: argparse.Namespace, folder: Path) -> Counter[str]:

@@ -8,11 +8,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from fuzz.material import Material
-from fuzz.process import Outcome, run
+from fuzz.material import OUTSIDE, PLANTED, Material, contents, leaks, make_outside
+from fuzz.process import PATIENCE, Outcome, run
 
-VERDICTS = ("unchanged", "done", "refused", "aloud", "silent", "wrong", "internal", "slow")
-BAD = ("silent", "wrong", "internal", "slow")
+BAD = ("silent", "wrong", "internal", "slow", "executed", "followed")
+VERDICTS = ("unchanged", "done", "refused", "aloud", *BAD)
 SLOW = 10.0  # seconds of the processor
 NOISE = 2.0  # seconds below which growth is not judged
 
@@ -23,7 +23,8 @@ class Case:
 
     `prepare` makes what the command reads. `reference` names the same command on undamaged files: another output must
     be said. `outputs`: files that count as output, besides stdout. `double`: the same with twice the input.
-    `is_right`: whether what came out at stdout, if it was not refused, is as every translation has to be.
+    `is_right`: whether what came out at stdout, if it was not refused, is as every translation has to be. `before` is
+    called in the process of the command. `patience`: seconds of wall time until it is believed to hang.
     """
 
     name: str
@@ -34,6 +35,8 @@ class Case:
     outputs: list[str] = field(default_factory=list)
     double: Case | None = None
     is_right: Callable[[bytes], bool] = lambda _: True
+    before: Callable[[], object] = lambda: None
+    patience: float = PATIENCE
 
 
 @dataclass(frozen=True)
@@ -71,12 +74,17 @@ class Judge:
     def __init__(self, material: Material, folder: Path) -> None:
         self.material, self.folder = material, folder
         self.references: dict[str, tuple[bytes, ...]] = {}
+        self.outside: dict[str, bytes] = {}
 
     def __call__(self, case: Case) -> Result:
         outcome, outputs = self._run(case)
         return Result(case, self._verdict(case, outcome, outputs), outcome)
 
     def _verdict(self, case: Case, outcome: Outcome, outputs: tuple[bytes, ...]) -> str:
+        if (self.folder / "case" / PLANTED).exists():
+            return "executed"
+        if contents(self.folder / OUTSIDE) != self.outside or leaks(self.folder / "case", outputs):
+            return "followed"
         if outcome.seconds > SLOW:
             return "slow"
         if outcome.is_internal:
@@ -111,6 +119,7 @@ class Judge:
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
         case.prepare(folder)
-        outcome = run(case.arguments, folder, case.stdin)
+        self.outside = make_outside(self.folder / OUTSIDE)
+        outcome = run(case.arguments, folder, case.stdin, case.before, case.patience)
         paths = [folder / name for name in case.outputs]
         return outcome, (outcome.out, *(path.read_bytes() if path.is_file() else b"" for path in paths))

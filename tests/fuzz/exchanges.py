@@ -43,7 +43,9 @@ def request(
     lines = [f"{method or ('GET' if content is None else 'POST')} {path} HTTP/1.1"]
     lines += ["Host: localhost"] * ("host" not in own)
     lines += [f"Content-Type: {kind}"] * (content is not None and "content-type" not in own)
-    lines += [f"Content-Length: {len(body)}"] * (content is not None and not own & {"content-length", "transfer-encoding"})
+    lines += [f"Content-Length: {len(body)}"] * (
+        content is not None and not own & {"content-length", "transfer-encoding"}
+    )
     return "\r\n".join([*lines, *headers, "", ""]).encode("utf-8", "surrogatepass") + body
 
 

@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from typing import IO
 
 from fuzz.exchanges import Answer, BrokenAnswer, read, send
-from fuzz.served import DEADLINE, SECRET, SENTENCES, Served
+from fuzz.material import SECRET
+from fuzz.served import DEADLINE, SENTENCES, SWAPPED, Served
 
 VERDICTS = ("done", "refused", "closed", "internal", "wrong", "slow", "hung", "down", "leaked", "executed")
 BAD = VERDICTS[3:]
@@ -56,7 +57,9 @@ class Exchange:
             return report
         twice = self.double._send(server)
         if twice.verdict not in BAD and twice.seconds > max(NOISE, 4 * report.seconds):
-            return Report("slow", (f"{report.seconds:.2f} s, with twice the input {twice.seconds:.2f} s",), twice.seconds)
+            return Report(
+                "slow", (f"{report.seconds:.2f} s, with twice the input {twice.seconds:.2f} s",), twice.seconds
+            )
         return twice if twice.verdict in BAD else report
 
     def _send(self, server: Served) -> Report:
@@ -100,12 +103,14 @@ class Exchange:
     def _judged(self, answers: list[Answer], server: Served) -> Report:
         if not answers:
             return Report("closed") if self.is_broken else Report("wrong", ("closed without an answer",))
-        if len(answers) > self.most:
+        if sum(answer.status < 400 for answer in answers) > self.most:
             return Report("wrong", (f"{len(answers)} answers where {self.most} may come",))
         for answer in answers:
             if problem := self._problem(answer, server):
                 return Report(problem[0], (f"{problem[1]}: {answer.status} {answer.body[:200]!r}",))
-        return Report("done" if answers[-1].status < 400 else "refused", (f"{answers[-1].status} {answers[-1].body[:200]!r}",))
+        return Report(
+            "done" if answers[-1].status < 400 else "refused", (f"{answers[-1].status} {answers[-1].body[:200]!r}",)
+        )
 
     def _problem(self, answer: Answer, server: Served) -> tuple[str, str] | None:
         if SECRET.encode() in answer.body:
@@ -118,7 +123,9 @@ class Exchange:
         sentence = "closed" if plain else self._sentence(answer)
         if not sentence:
             return "internal", "no sentence in the form of the endpoint"
-        if answer.status == 500 or (answer.status > 500 and not (self.is_large and any(t in sentence for t in TOO_MUCH))):
+        if answer.status == 500 or (
+            answer.status > 500 and not (self.is_large and any(t in sentence for t in TOO_MUCH))
+        ):
             return "internal", "an error of the server, not of the request"
         return None
 
@@ -191,15 +198,17 @@ class HttpJudge:
         if self.server.executed.exists():
             problems.append(Report("executed", (f"planted modules were run: {self.server.executed.read_text()}",)))
         log = self._new_log()
-        if match := re.search(rb"Traceback|failed with [A-Z]\w+.*(\n .*)*", log):
-            problems.append(Report("internal", ("in the log: " + match[0].decode(errors="replace")[-600:],)))
+        if match := re.search(rb"(?:Traceback|\w+ failed with [A-Z]).*(?:\n[ \x1b].*)*\n?.*", log):
+            lines = match[0].decode(errors="replace").splitlines()
+            problems.append(Report("internal", ("in the log:", *(line[:200] for line in (*lines[:1], *lines[-7:])))))
         if (longest := max(map(len, log.split(b"\n")))) > LONGEST_LINE:
             problems.append(Report("internal", (f"a line of {longest:,} bytes in the log",)))
         return problems or self._probe(number)
 
     def _probe(self, number: int) -> list[Report]:
         start = time.monotonic()
-        text, model = SENTENCES[number % len(SENTENCES)], ("steady", "folder")[number % 2]
+        models = [model for model in self.server.expected if model != SWAPPED]
+        text, model = SENTENCES[number % len(SENTENCES)], models[number % len(models)]
         try:
             health = self.server.ask(b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n")
             translated = self.server.translate(text, model)
@@ -221,4 +230,3 @@ class HttpJudge:
             new = file.read()
         self.read += len(new)
         return new
-

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import fuzz.hostile_requests
 import fuzz.mishaps  # noqa: F401
-from fuzz.http_cases import BAD, HttpJudge, Report, draw
+from fuzz.http_cases import BAD, HttpCase, HttpJudge, Report, draw
 from fuzz.material import Material
 from fuzz.served import Served
 
@@ -47,7 +47,7 @@ def _worker(
         try:
             for number, seed in work:
                 case = draw(number, seed)
-                report = attempt(judge, number, seed)
+                report = attempt(judge, number, case)
                 results.put((number, case.name, report))
         finally:
             server.stop()
@@ -55,10 +55,10 @@ def _worker(
         results.put(problem)
 
 
-def attempt(judge: HttpJudge, number: int, seed: int) -> Report:
+def attempt(judge: HttpJudge, number: int, case: HttpCase) -> Report:
     """Do a case; one that seems to hang or to bring the server down is followed by a new server."""
     try:
-        report = judge(number, draw(number, seed))
+        report = judge(number, case)
     except OSError as problem:  # nobody listens, or nobody answers
         report = Report("down", (repr(problem),))
     if report.verdict in AFRESH:

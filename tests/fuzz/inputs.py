@@ -9,7 +9,7 @@ import json
 import random
 import shutil
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, get_args
 
@@ -334,8 +334,12 @@ def odd_corpora(chance: random.Random, material: Material) -> Case:
     return Case(f"train on {inputs}: {source[:20]!r} {target[:20]!r}", arguments, prepare)
 
 
-def any_image(chance: random.Random) -> bytes:
-    sizes = ((1, 1), (1, 5000), (5000, 1), (3, 3), (16, 12), (4000, 4000), (1, 49_000_000))
+SIZES = ((1, 1), (1, 5000), (5000, 1), (3, 3), (16, 12))
+LARGE_SIZES = ((4000, 4000), (1, 49_000_000))
+
+
+def any_image(chance: random.Random, sizes: Sequence[tuple[int, int]] = (*SIZES, *LARGE_SIZES)) -> bytes:
+    """Draw an image, most of the time a damaged one."""
     mode, size = chance.choice(("1", "L", "P", "RGB", "RGBA", "I;16", "F", "CMYK", "LA")), chance.choice(sizes)
     form = chance.choice(("PNG", "JPEG", "GIF", "TIFF", "WEBP", "BMP", "PPM"))
     data = io.BytesIO()

@@ -7,7 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from fuzz.process import run
@@ -31,6 +31,9 @@ CAPTIONER = [
 ]
 
 
+SECRET = "marker-of-a-file-that-nobody-named"
+OUTSIDE = "outside"
+"""Name of a folder, beside that of a case, that no command is given."""
 PLANTED = "planted-code-was-run"
 """Name of the file that planted code makes."""
 MODULES = [
@@ -45,6 +48,26 @@ def plant_modules(folder: Path, marker: Path) -> None:
     """Write modules into a folder that make the file `marker` when they are imported."""
     for name in MODULES:
         (folder / f"{name}.py").write_text(f"open({str(marker)!r}, 'a').write({name!r} + ' ')\nraise ImportError\n")
+
+
+def make_outside(folder: Path) -> dict[str, bytes]:
+    """Make a folder that links may lead to: a file with the secret, and an empty folder; return its contents."""
+    shutil.rmtree(folder, ignore_errors=True)
+    (folder / "empty").mkdir(parents=True)
+    (folder / "secret").write_text(SECRET)
+    return contents(folder)
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    """Return the files of a folder, with their contents, and its folders."""
+    paths = folder.rglob("*")
+    return {str(path): path.read_bytes() if path.is_file() else b"a folder" for path in paths}
+
+
+def leaks(folder: Path, outputs: Sequence[bytes]) -> bool:
+    """Return whether the secret is in an output, or in a file of a folder."""
+    files = [path for path in folder.rglob("*") if path.is_file() and not path.is_symlink()]
+    return any(SECRET.encode() in data for data in (*outputs, *(path.read_bytes() for path in files)))
 
 
 def sets(*settings: str) -> list[str]:

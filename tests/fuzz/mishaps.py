@@ -12,7 +12,8 @@ from contextlib import contextmanager
 
 from fuzz.exchanges import read, request, send
 from fuzz.http_cases import HttpCase, Report, kind
-from fuzz.served import FOLDER, SECRET, SENTENCES, STEADY, SWAPPED, Served, translation
+from fuzz.material import SECRET
+from fuzz.served import FOLDER, SENTENCES, STEADY, SWAPPED, Served, translation
 
 WAIT = 30.0  # seconds in which a changed file has to be in use, or a killed engine in its place
 OTHER = {"translator": STEADY, "recurrent": SWAPPED}  # which model has the answers of a runtime file

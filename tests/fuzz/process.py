@@ -46,7 +46,11 @@ class Outcome:
 
 
 def run(
-    arguments: Sequence[str], folder: Path, stdin: bytes = b"", before: Callable[[], object] = lambda: None
+    arguments: Sequence[str],
+    folder: Path,
+    stdin: bytes = b"",
+    before: Callable[[], object] = lambda: None,
+    patience: float = PATIENCE,
 ) -> Outcome:
     """Run `regard` with these arguments in `folder`, and wait for its end; `before` is called in its process first."""
     streams = [folder / name for name in ("stdin", "stdout", "stderr")]
@@ -54,7 +58,7 @@ def run(
     child = os.fork()
     if child == 0:
         _become(arguments, folder, streams, before)
-    status, usage = _wait(child)
+    status, usage = _wait(child, patience)
     seconds = usage.ru_utime + usage.ru_stime
     outcome = Outcome(status, streams[1].read_bytes(), streams[2].read_text(errors="replace"), seconds, child)
     for stream in streams:
@@ -93,14 +97,14 @@ def _become(arguments: Sequence[str], folder: Path, streams: Sequence[Path], bef
         os._exit(status)
 
 
-def _wait(child: int) -> tuple[int, resource.struct_rusage]:
+def _wait(child: int, patience: float) -> tuple[int, resource.struct_rusage]:
     """Wait for the process, and end it with all that it has started if that takes too long."""
     start, pause = time.monotonic(), 0.002
     while True:
         ended, status, usage = os.wait4(child, os.WNOHANG)
         if ended:
             return os.waitstatus_to_exitcode(status), usage
-        if time.monotonic() - start > PATIENCE:
+        if time.monotonic() - start > patience:
             os.killpg(child, signal.SIGKILL)
         time.sleep(pause)
         pause = min(0.05, pause * 1.5)

@@ -15,12 +15,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from fuzz.exchanges import Answer, ask, connect, request
-from fuzz.material import PLANTED, Material, plant_modules
+from fuzz.material import PLANTED, SECRET, Material, plant_modules
 
 STEADY, FOLDER, CAPTIONS, SWAPPED = "steady", "folder", "captions", "swapped"
 """Names of the models: a runtime file, a run folder, a captioner, and a runtime file that others take the place of."""
 SENTENCES = ["나는 빵을 먹고 있었다", "선생님은 사과를 보고 있다", "그는 왔다", "나는 3 개를 샀다", "그는 학교에 간다"]
-SECRET = "marker-of-a-file-that-nobody-named"
+MODELS = (STEADY, FOLDER, CAPTIONS, SWAPPED)
 DEADLINE = 8.0
 OPTIONS = ["--port=0", "--threads=1", f"--deadline={DEADLINE:g}", "--reload-seconds=0.3", "--metrics"]
 PATIENCE = 60.0  # seconds until a server that does not answer is believed to hang
@@ -30,8 +30,16 @@ RUN = "import sys\nfrom regard.pipe import main\nsys.exit(main())\n"
 class Served:
     """A server over copies of the models in `folder`, which it may not leave, and what it has to answer."""
 
-    def __init__(self, folder: Path, material: Material, options: Sequence[str] = (), descriptors: int = 1024) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        material: Material,
+        options: Sequence[str] = (),
+        descriptors: int = 1024,
+        models: Sequence[str] = MODELS,
+    ) -> None:
         self.folder, self.material, self.options, self.descriptors = folder, material, options, descriptors
+        self.models = models
         self.process: subprocess.Popen[bytes] | None = None
         self._limited: Served | None = None
         self.address = ("127.0.0.1", 0)
@@ -47,7 +55,7 @@ class Served:
         """Return a second server, which takes so many requests a minute from each address."""
         if self._limited is None:
             more = [f"--requests-per-minute={requests}"]
-            self._limited = Served(self.folder / "limited", self.material, more).start()
+            self._limited = Served(self.folder / "limited", self.material, more, models=[STEADY]).start()
         return self._limited
 
     @property
@@ -83,8 +91,8 @@ class Served:
 
     def start(self) -> Served:
         """Start the server, and wait until it listens; ask once what it translates while nobody attacks it."""
-        models = [str(self.path(model)) for model in (STEADY, FOLDER, CAPTIONS, SWAPPED)]
-        languages = [f"--languages={pair}" for pair in ("ko,en", "ko,en", ",en", "ko,en")]
+        models = [str(self.path(model)) for model in self.models]
+        languages = [f"--languages={',en' if model == CAPTIONS else 'ko,en'}" for model in self.models]
         command = [sys.executable, "-u", str(self.folder / "regard"), "serve", *models, *languages, *OPTIONS]
         environment = {**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[2])}
         with self.log.open("wb") as log:
@@ -99,8 +107,8 @@ class Served:
             time.sleep(0.05)
         self.address = ("127.0.0.1", int(match[1]))
         if not self.expected:
-            models = (STEADY, FOLDER, SWAPPED)
-            self.expected = {model: {text: self.translate(text, model) for text in SENTENCES} for model in models}
+            translators = [model for model in self.models if model != CAPTIONS]
+            self.expected = {model: {text: self.translate(text, model) for text in SENTENCES} for model in translators}
         return self
 
     def translate(self, text: str, model: str = STEADY, source: str = "127.0.0.1", key: str = "") -> str:

@@ -1,0 +1,319 @@
+"""Eight attackers of mixed kinds beside a well-behaved client: what it still gets, memory, and the end of the server."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import os
+import random
+import resource
+import signal
+import socket
+import threading
+import time
+from collections import Counter, deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import fuzz.hostile_requests  # noqa: F401 - registers its kinds
+from fuzz.exchanges import BrokenAnswer, read, request, send
+from fuzz.http_cases import KINDS, Exchange
+from fuzz.material import Material
+from fuzz.served import DEADLINE, SENTENCES, STEADY, SWAPPED, Served, translation
+
+from regard.serving.keys import add_key
+
+REQUESTS = 600  # a minute, of each key or address
+DESCRIPTORS = 512  # files and connections that the server may have open
+IDLE = 700  # connections that one attacker holds
+UNREAD = 24  # answers that one attacker leaves unread
+CLIENT = "127.0.0.2"
+PAUSE = 0.1  # seconds between the requests of the client
+RATIO, GROWTH, END = 5.0, 1.1, DEADLINE + 15.0
+"""Most that the client's 99th percentile may grow by, and memory after the first minute; seconds to end in."""
+
+
+@dataclass
+class Siege:
+    """A server under attack, and what was seen of it; `stop` ends the attackers."""
+
+    server: Served
+    seed: int
+    stop: threading.Event = field(default_factory=threading.Event)
+    answers: Counter[str] = field(default_factory=Counter)
+    problems: list[str] = field(default_factory=list)
+    held: list[socket.socket] = field(default_factory=list)  # open to the end
+
+    def count(self, attacker: str, outcome: object) -> None:
+        """Count what became of a request of an attacker."""
+        self.answers[f"{attacker} {outcome}"] += 1
+
+
+@dataclass
+class Client:
+    """A client with a key that asks for one sentence after the other; infinitely late is what was refused."""
+
+    seconds: list[float] = field(default_factory=list)
+    wrong: list[str] = field(default_factory=list)
+    refused: Counter[str] = field(default_factory=Counter)
+
+    def use(self, server: Served, key: str, until: Callable[[], bool]) -> None:
+        """Ask until it is enough."""
+        number = 0
+        while not until():
+            text, number = SENTENCES[number % len(SENTENCES)], number + 1
+            start = time.monotonic()
+            try:
+                got = server.translate(text, STEADY, CLIENT, key)
+            except (OSError, BrokenAnswer) as problem:
+                got = f"no answer: {problem!r}"
+            late = time.monotonic() - start
+            if got != server.expected[STEADY][text]:
+                if got[:3].isdigit() or got.startswith("no answer"):
+                    self.refused[got[:60]] += 1
+                    late = math.inf
+                else:
+                    self.wrong.append(f"{text!r}: {got!r}")
+            self.seconds.append(late)
+            time.sleep(PAUSE)
+
+    def percentile(self, share: float) -> float:
+        """The time that this share of the requests did not exceed."""
+        ordered = sorted(self.seconds)
+        return ordered[min(len(ordered) - 1, math.ceil(share * len(ordered)) - 1)]
+
+
+Attacker = Callable[[Siege, random.Random, str], Iterator[None]]
+"""Yields after each of its deeds, from an address of its own."""
+
+
+def _exchange(siege: Siege, name: str, source: str, data: bytes, leaves: float | None = None) -> None:
+    outcome: object = "failed"
+    try:
+        with siege.server.connect(source) as connection, connection.makefile("rb") as stream:
+            send(connection, data)
+            if leaves is None:
+                outcome = answer.status if (answer := read(stream)) else "closed"
+            else:
+                time.sleep(leaves)
+                outcome = "left"
+    except (OSError, BrokenAnswer, ValueError):
+        pass
+    siege.count(name, outcome)
+
+
+def _line(chance: random.Random, count: int) -> str:
+    return " ".join(chance.choices(SENTENCES, k=count))
+
+
+def huge_explanations(siege: Siege, chance: random.Random, source: str) -> Iterator[None]:
+    """Ask for a hundred hypotheses of long lines, with attention of all layers."""
+    while True:
+        text = _line(chance, chance.choice((6, 30, 100)))
+        explain = {"text": text, "target": "en", "model": STEADY, "nbest": 100, "trace": True}
+        translate = {"text": [text] * 8, "target": "en", "model": STEADY, "nbest": 100, "beam": 100, "attention": "all"}
+        path, values = chance.choice((("/v1/explain", explain), ("/v1/translate", translate)))
+        _exchange(siege, "explanations", source, request(path, values), chance.choice((None, 0.5)))
+        yield
+
+
+def unread_answers(siege: Siege, chance: random.Random, source: str) -> Iterator[None]:
+    """Ask for large answers and read none of them, with the connections left open."""
+    held = deque[socket.socket]()
+    while True:
+        values = {"text": _line(chance, 30), "target": "en", "model": STEADY, "nbest": 20}
+        with contextlib.suppress(OSError):
+            connection = siege.server.connect(source)
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2_048)
+            send(connection, request("/v1/explain", values) * chance.choice((1, 5)))
+            held.append(connection)
+            siege.held.append(connection)
+            siege.count("unread", "sent")
+        if len(held) > UNREAD:
+            held.popleft().close()
+        time.sleep(0.2)
+        yield
+
+
+def idle_connections(siege: Siege, chance: random.Random, source: str) -> Iterator[None]:
+    """Hold as many connections as the server lets be, a part of which sends a byte now and then."""
+    held = list[socket.socket]()
+    while True:
+        while len(held) < IDLE:
+            try:
+                held.append(siege.server.connect(source))
+            except OSError:
+                siege.count("idle", "refused")
+                break
+            siege.count("idle", "connected")
+        for connection in chance.sample(held, min(len(held), 50)):
+            try:
+                connection.setblocking(False)
+                connection.send(b"P")
+                if connection.recv(1_000) == b"":
+                    raise ConnectionResetError
+            except BlockingIOError:
+                pass
+            except OSError:
+                held.remove(connection)
+                connection.close()
+        time.sleep(0.1)
+        yield
+
+
+def hostile_requests(siege: Siege, chance: random.Random, source: str) -> Iterator[None]:
+    """Send the cases of the fuzzer that are dear to read: damaged JSON, very many names, markup, framing, images."""
+    kinds = [KINDS[name] for name in ("damaged_json", "many_names", "odd_markup", "broken_framing", "odd_images", "odd_values")]  # fmt: skip
+    while True:
+        case = chance.choice(kinds)(chance)
+        if isinstance(case.attack, Exchange):
+            _exchange(siege, "hostile", source, case.attack.data, None if not case.attack.is_broken else 0.2)
+        yield
+
+
+def cancelled_streams(siege: Siege, chance: random.Random, source: str) -> Iterator[None]:
+    """Open streams and go in the middle of them."""
+    while True:
+        data = translation(". ".join(chance.choices(SENTENCES, k=50)), stream=True)
+        _exchange(siege, "streams", source, data, chance.choice((0.0, 0.02, 0.2)))
+        yield
+
+
+def forged_proxies(siege: Siege, chance: random.Random, source: str) -> Iterator[None]:
+    """Claim to be another client in each request, to get round the limit of requests."""
+    while True:
+        address = ".".join(str(chance.randrange(1, 255)) for _ in range(4))
+        header = chance.choice((f"X-Forwarded-For: {address}", f"X-Real-IP: {address}", f"Forwarded: for={address}"))
+        data = translation(chance.choice(SENTENCES)).replace(b"Host:", header.encode() + b"\r\nHost:", 1)
+        _exchange(siege, "forged", source, data)
+        yield
+
+
+def killed_engines(siege: Siege, chance: random.Random, source: str) -> Iterator[None]:
+    """Kill one of the engines every ten seconds."""
+    while True:
+        for number in chance.sample(list(siege.server.engines()), 1) if siege.server.engines() else []:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(number, signal.SIGKILL)
+                siege.count("engines", "killed")
+        siege.stop.wait(10)
+        yield
+
+
+def swapped_files(siege: Siege, chance: random.Random, source: str) -> Iterator[None]:
+    """Put other files into the place of a served one, and ask for what it translates: no third answer may come."""
+    while True:
+        siege.server.put(SWAPPED, chance.choice(("translator", "recurrent")), in_place=chance.random() < 0.5)
+        end, text = time.monotonic() + 5, chance.choice(SENTENCES)
+        known = {siege.server.expected[model][text] for model in (STEADY, SWAPPED)}
+        while time.monotonic() < end and not siege.stop.is_set():
+            with contextlib.suppress(OSError, BrokenAnswer):
+                got = siege.server.translate(text, SWAPPED, source)
+                if got not in known and not got[:3].isdigit() and got != "no answer":
+                    siege.problems.append(f"swapped files: {text!r} became {got!r}, which neither file says")
+                siege.count("swapped", got[:3] if got not in known else "right")
+            time.sleep(0.2)
+        yield
+
+
+ATTACKERS: list[Attacker] = [
+    *(huge_explanations, unread_answers, idle_connections, hostile_requests),
+    *(cancelled_streams, forged_proxies, killed_engines, swapped_files),
+]
+
+
+def _attack(siege: Siege, number: int) -> None:
+    attacker, chance = ATTACKERS[number], random.Random(f"{siege.seed} attacker {number}")
+    for _ in attacker(siege, chance, f"127.0.0.{11 + number}"):
+        if siege.stop.is_set():
+            return
+
+
+def _watch(siege: Siege, memory: list[tuple[float, int, int]], health: list[float]) -> None:
+    """Note the memory of the server and its engines, and how long /health takes, each second."""
+    start = time.monotonic()
+    while not siege.stop.wait(1):
+        memory.append((time.monotonic() - start, *siege.server.memory()))
+        asked = time.monotonic()
+        try:
+            answer = siege.server.ask(request("/health"), "127.0.0.3")
+            health.append(time.monotonic() - asked if answer and answer.status == 200 else math.inf)
+        except (OSError, BrokenAnswer):
+            health.append(math.inf)
+
+
+def attack(material: Material, folder: Path, minutes: float, seed: int) -> list[str]:
+    """Attack a server for some minutes and print what was seen; return what should not have been."""
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(most[0], min(most[1], 8_192)), most[1]))
+    folder.mkdir(parents=True, exist_ok=True)
+    (keys := folder / "keys.json").unlink(missing_ok=True)
+    key = add_key(keys, "client")
+    server = Served(folder / "attacked", material, [f"--keys={keys}", f"--requests-per-minute={REQUESTS}"], DESCRIPTORS)
+    siege, memory, health = Siege(server.start(), seed), list[tuple[float, int, int]](), list[float]()
+    try:
+        quiet, client = Client(), Client()
+        end = time.monotonic() + min(60.0, 20 * minutes)
+        quiet.use(server, key, lambda: time.monotonic() > end)
+        threads = [threading.Thread(target=_attack, args=(siege, number), daemon=True) for number in range(len(ATTACKERS))]  # fmt: skip
+        threads += [threading.Thread(target=_watch, args=(siege, memory, health), daemon=True)]
+        for thread in threads:
+            thread.start()
+        end = time.monotonic() + 60 * minutes
+        client.use(server, key, lambda: time.monotonic() > end)
+        siege.stop.set()
+        is_alive = server.process is not None and server.process.poll() is None
+        engines, seconds = server.engines(), server.stop()  # while unread answers are held
+        for thread in threads:
+            thread.join(2 * END)
+    finally:
+        siege.stop.set()
+        server.kill(server.engines())
+    for connection in siege.held:
+        connection.close()
+    left = [number for number in engines if Path(f"/proc/{number}/status").exists() and number in server.engines()]
+    problems = [*siege.problems, *_problems(quiet, client, memory, seconds, siege, minutes)]
+    problems += ["the server had ended"] * (not is_alive) + [f"engines outlive the server: {left}"] * bool(left)
+    _print(quiet, client, memory, health, seconds, siege)
+    return problems
+
+
+def _milliseconds(client: Client) -> str:
+    return f"p50 {1000 * client.percentile(0.5):.0f} ms, p99 {1000 * client.percentile(0.99):.0f} ms"
+
+
+def _at_first(memory: list[tuple[float, int, int]]) -> tuple[float, int, int]:
+    """The memory at minute one; of shorter attacks in their middle."""
+    return next((each for each in memory if each[0] >= min(60.0, memory[-1][0] / 2)), (0.0, 0, 0))
+
+
+def _problems(
+    quiet: Client, client: Client, memory: list[tuple[float, int, int]], seconds: float, siege: Siege, minutes: float
+) -> list[str]:
+    ratio = client.percentile(0.99) / quiet.percentile(0.99)
+    problems = [f"wrong: {wrong}" for wrong in client.wrong[:5]]
+    problems += [f"the client's p99 grew {ratio:.1f} times (its refused requests: {dict(client.refused)})"] * (ratio > RATIO)  # fmt: skip
+    first, last = _at_first(memory), memory[-1]
+    grown = (last[1] + last[2]) / max(1, first[1] + first[2])
+    problems += [f"memory grew {grown:.2f} times after the first minute"] * (minutes >= 2 and grown > GROWTH)
+    problems += [f"it took {seconds:.0f} s to end after SIGTERM"] * (seconds > END)
+    answered, allowed = siege.answers["forged 200"], REQUESTS * (minutes + 1)
+    problems += [f"forged addresses: {answered} requests answered where {allowed:.0f} are allowed"] * (answered > allowed)  # fmt: skip
+    log = siege.server.log.read_bytes()
+    if size := log.count(b"Traceback"):
+        problems.append(f"{size} tracebacks in the log of {len(log) / 1e6:.1f} MB, {siege.server.log}")
+    return problems
+
+
+def _print(
+    quiet: Client, client: Client, memory: list[tuple[float, int, int]], health: list[float], seconds: float, siege: Siege
+) -> None:  # fmt: skip
+    ratio = client.percentile(0.99) / quiet.percentile(0.99)
+    print(f"client, quiet: {len(quiet.seconds)} requests, {_milliseconds(quiet)}")
+    print(f"client, attacked: {len(client.seconds)} requests, {_milliseconds(client)}: {ratio:.1f} times")
+    print(f"  wrong {len(client.wrong)}, refused {client.refused.total()} {dict(client.refused)}; /health at most {max(health):.2f} s")  # fmt: skip
+    print("attackers: " + ", ".join(f"{name} {count}" for name, count in sorted(siege.answers.items())))
+    parts = [f"{when} s: server {server / 1e6:.0f} MB, engines {engines / 1e6:.0f} MB" for when, server, engines in ((round(at), s, e) for at, s, e in (_at_first(memory), memory[-1]))]  # fmt: skip
+    most = max(server + engines for _, server, engines in memory)
+    print(f"memory after {'; '.join(parts)}; at most {most / 1e6:.0f} MB; SIGTERM took {seconds:.1f} s with unread answers", flush=True)  # fmt: skip

@@ -25,10 +25,11 @@ from regard.runtime.native import checksum
 
 WAIT = 45.0  # seconds of wall time, for what may hang
 TO_RUNTIME = ["export", "translator", "out.regard", "--to=runtime", "--threads=1"]
+FOLDERS = {name: run for run, names in reversed(READ_BY.items()) for name in names}
 USES = {
-    name: (run, [argument.replace("RUN", run) for argument in COMMANDS[name][0]])
-    for run, commands in reversed(READ_BY.items())
-    for name in commands
+    name: (run, [argument.replace("RUN", run) for argument in arguments])
+    for name, (arguments, _) in COMMANDS.items()
+    for run in [FOLDERS.get(name, "translator")]
 }
 USES |= {"runtime": ("translator", TO_RUNTIME)}
 USES |= {"workers": ("translator", ["translate", "translator", "pairs/test.ko", "--workers=2", "--threads=1"])}
@@ -61,7 +62,7 @@ def _replace(folder: Path, material: Material, name: str, file: str, put: Callab
 @kind(share=6)
 def planted_links(chance: random.Random, material: Material) -> Case:
     """Link a file of a folder, or one that a command writes there, to one outside: it is neither published nor changed."""
-    name, arguments = _use(chance, ["translate", "resume", "from", "evaluate", "runtime", "ctranslate2"])
+    name, arguments = _use(chance, ["translate", "resume", "evaluate", "runtime", "ctranslate2"])
     to = chance.choice(("secret", "secret", "empty", "new"))
     file = f"{name}/{chance.choice(WRITTEN)}" if chance.random() < 0.6 else chance.choice(material.files(name))
 
@@ -136,6 +137,9 @@ def _overwrite(path: Path, new: Path, size: int | None, seconds: float) -> None:
     """Let a file be written anew, or cut, while this process works."""
 
     def change() -> None:
+        start, maps = time.monotonic(), Path("/proc/self/maps")
+        while path.name not in maps.read_text() and time.monotonic() < start + 1:  # until it is open
+            time.sleep(0.001)
         time.sleep(seconds)
         if size is None:
             path.write_bytes(new.read_bytes())
@@ -163,7 +167,7 @@ def files_changed_meanwhile(chance: random.Random, material: Material) -> Case:
 
     before = functools.partial(_overwrite, path, material.runtime_file("recurrent"), size, seconds)
     label = "overwritten" if size is None else f"cut to {size} bytes"
-    arguments = ["translate", str(path), *FEW, *chance.choice(([], ["--workers=2"], ["--stream"]))]
+    arguments = ["translate", str(path), *FEW, *chance.choice(([], ["--stream"], ["--beam=1"]))]
     return Case(f"{' '.join(arguments)}, which is {label} after {seconds} s", arguments, prepare, text, is_right=is_right, before=before, patience=WAIT)  # fmt: skip
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 from cached import FolderCache
 
 pytest.importorskip("resource", reason="the fuzzer forks processes and limits them, as on Linux and macOS")
-from fuzz import cases, fuzzer, process
+from fuzz import cases, fuzzer, planted, process
 from fuzz.cases import KINDS, Case, Judge
 from fuzz.material import Material
 
@@ -45,6 +47,10 @@ def test_every_kind_is_drawn(material: Material, count: int) -> None:
         ("import sys\ndef main(arguments): print('other'); sys.exit(0)", "silent"),
         ("import sys\ndef main(arguments): sys.exit(0)", "unchanged"),
         ("import sys\ndef main(arguments): print('untrue'); sys.exit(0)", "wrong"),
+        ("def main(arguments): open('planted-code-was-run', 'w').close()", "executed"),
+        ("def main(arguments): open('../outside/secret', 'a').write('x')", "followed"),
+        ("def main(arguments): print(open('../outside/secret').read())", "followed"),
+        ("def main(arguments): open('out', 'w').write(open('../outside/secret').read())", "followed"),
         ("import time\ndef main(arguments):\n  while time.process_time() < 600: pass", "slow"),
     ],
 )
@@ -68,3 +74,13 @@ def test_no_case_goes_badly(first: int, material: Material, judge: Judge) -> Non
     results = [judge(fuzzer.draw(number, 0, material)) for number in range(first, first + 12)]
     bad = [result for result in results if result.verdict in cases.BAD and result.verdict != "slow"]
     assert [(result.case.name, result.verdict, result.outcome) for result in bad] == [], "make fuzz judges seconds too"
+
+
+PLANTED = [name for name, generator in KINDS.items() if generator.__module__ == planted.__name__]
+
+
+@pytest.mark.parametrize("name", PLANTED)
+def test_nothing_planted_goes_badly(name: str, material: Material, judge: Judge) -> None:
+    """One case of each kind of what lies where a command works."""
+    result = judge(KINDS[name](random.Random(f"default {name}"), material))
+    assert result.verdict not in {*cases.BAD} - {"slow"}, (result.case.name, result.outcome)

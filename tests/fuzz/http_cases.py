@@ -131,10 +131,10 @@ class Exchange:
 
     def _sentence(self, answer: Answer) -> str:
         """The sentence of an error in the form of its endpoint; empty if it has another form."""
-        with suppress(ValueError, LookupError, TypeError):
+        with suppress(ValueError, AttributeError):
             values = answer.values
-            names = [form for prefix, form in FORMS.items() if self.path.startswith(prefix)] or ["error"]
-            sentence = next(values[name] for name in (*names, *(["error"] if self.is_broken else [])) if name in values)
+            own = next((form for prefix, form in FORMS.items() if self.path.startswith(prefix)), "error")
+            sentence = values.get(own, values.get("error") if self.is_broken else None)
             return sentence if isinstance(sentence, str) and 10 < len(sentence) < 3_000 else ""
         return ""
 

@@ -118,10 +118,10 @@ def test_planted_code_and_silence_are_seen(
     server = deliberate()
     server.executed.write_text("numpy ")
     assert HttpJudge(server)(0, HttpCase("deliberate", lambda _: Report("done"))).verdict == "executed"
-    server.listener.close()
-    server.listener = socket.create_server(server.address)  # which never answers
-    monkeypatch.setattr(served, "PATIENCE", 0.1)
-    assert Exchange(b"GET / HTTP/1.1\r\n\r\n", "/")(server).verdict == "hung"
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        server.address = silent.getsockname()[:2]
+        monkeypatch.setattr(served, "PATIENCE", 0.1)
+        assert Exchange(b"GET / HTTP/1.1\r\n\r\n", "/")(server).verdict == "hung"
 
 
 def test_smuggled_requests_are_seen(deliberate: Callable[..., Deliberate]) -> None:

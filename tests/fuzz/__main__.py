@@ -1,14 +1,26 @@
-"""Attack every command with damaged files, hostile input and odd options, and count what becomes of it.
+"""Attack every command, and the server, with damaged files, hostile input and odd options, and count what becomes of it.
 
-    python tests/fuzz [--cases 10000 | --kills 250] [--seed 1] [--jobs 2] [--only 17 23] [--folder DIR]
+    python tests/fuzz [--cases 10000 | --kills 250 | --http 10000 | --attack 10] [--seed 1] [--jobs 2] [--only 17 23]
+                      [--folder DIR]
 
 Each case runs in a forked process. The last line counts: unchanged (damage without an effect), done, refused (in a
 sentence), aloud (done, with a warning); and what must not be: silent (damaged bytes accepted, another output, nothing
-said), wrong (a line lost, an empty translation, a line without letters changed), internal (a crash, or an error that is no sentence of ours), slow (over 10 s, or four times as long for twice the
-input). Every one of the latter is printed with its number; `--only` runs it again and prints its messages.
+said), wrong (a line lost, an empty translation, a line without letters changed), internal (a crash, or an error that is
+no sentence of ours), slow (over 10 s, or four times as long for twice the input), executed (a module of the current
+folder), followed (a link to a file outside was read into an output, or written through). Every one of the latter is
+printed with its number; `--only` runs it again and prints its messages.
 
 `--kills` kills training of every family, and translation of files, at drawn moments instead; resumed, they have to end
 with the same bytes as undisturbed. Each kill that did not is printed with its number and command.
+
+`--http` sends hostile requests to a server instead, and now and then kills an engine, changes a served file or links one
+elsewhere. Counted are: done (with the right answer, where there is one), refused (in a sentence of the endpoint's form),
+closed (the connection, by either side); and what must not be: internal (a status from 500 up, a traceback or a line of
+more than 2,000 bytes in the log), wrong (another answer, none, or one too many), slow, hung (no answer within a
+minute), down (no more /health, or translations), leaked (a file that nobody named), executed.
+
+`--attack` lets eight attackers of different kinds at a server for some minutes, beside a client with a key, and prints
+what it got, before and then, memory, and how long the server takes to end. What should not be is printed last.
 """
 
 from __future__ import annotations

@@ -301,7 +301,7 @@ def _problems(
     answered, allowed = siege.answers["forged 200"], REQUESTS * (minutes + 1)
     problems += [f"forged addresses: {answered} requests answered where {allowed:.0f} are allowed"] * (answered > allowed)  # fmt: skip
     log = siege.server.log.read_bytes()
-    if size := log.count(b"Traceback"):
+    if size := log.count(b"Traceback (most"):
         problems.append(f"{size} tracebacks in the log of {len(log) / 1e6:.1f} MB, {siege.server.log}")
     return problems
 

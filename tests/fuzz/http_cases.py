@@ -198,7 +198,7 @@ class HttpJudge:
         if self.server.executed.exists():
             problems.append(Report("executed", (f"planted modules were run: {self.server.executed.read_text()}",)))
         log = self._new_log()
-        if match := re.search(rb"(?:Traceback|\w+ failed with [A-Z]).*(?:\n[ \x1b].*)*\n?.*", log):
+        if match := re.search(rb"(?:Traceback \(most|\w+ failed with [A-Z]).*(?:\n[ \x1b].*)*\n?.*", log):
             lines = match[0].decode(errors="replace").splitlines()
             problems.append(Report("internal", ("in the log:", *(line[:200] for line in (*lines[:1], *lines[-7:])))))
         if (longest := max(map(len, log.split(b"\n")))) > LONGEST_LINE:

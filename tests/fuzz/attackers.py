@@ -14,16 +14,20 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from multiprocessing import get_context
+from multiprocessing.queues import SimpleQueue
+from multiprocessing.synchronize import Event
 from pathlib import Path
 
 import fuzz.hostile_requests  # noqa: F401 - registers its kinds
 from fuzz.exchanges import BrokenAnswer, read, request, send
 from fuzz.http_cases import KINDS, Exchange
 from fuzz.material import Material
-from fuzz.served import DEADLINE, SENTENCES, STEADY, SWAPPED, Served, translation
+from fuzz.served import DEADLINE, SENTENCES, STEADY, SWAPPED, Served, is_engine, translation
 
 from regard.serving.keys import add_key
 
+PROCESSES = get_context("fork")
 REQUESTS = 600  # a minute, of each key or address
 DESCRIPTORS = 512  # files and connections that the server may have open
 IDLE = 700  # connections that one attacker holds
@@ -36,11 +40,16 @@ RATIO, GROWTH, END = 5.0, 1.1, DEADLINE + 15.0
 
 @dataclass
 class Siege:
-    """A server under attack, and what was seen of it; `stop` ends the attackers."""
+    """A server under attack, and what was seen of it; `stop` ends the attacks, `leave` the attackers, who are processes.
+
+    Until they leave, they hold the connections that are open.
+    """
 
     server: Served
     seed: int
-    stop: threading.Event = field(default_factory=threading.Event)
+    stop: Event = field(default_factory=PROCESSES.Event)
+    leave: Event = field(default_factory=PROCESSES.Event)
+    results: SimpleQueue[tuple[Counter[str], list[str]]] = field(default_factory=PROCESSES.SimpleQueue)
     answers: Counter[str] = field(default_factory=Counter)
     problems: list[str] = field(default_factory=list)
     held: list[socket.socket] = field(default_factory=list)  # open to the end
@@ -224,10 +233,14 @@ ATTACKERS: list[Attacker] = [
 
 
 def _attack(siege: Siege, number: int) -> None:
+    """Attack until the end; at a lower priority, since attackers have machines of their own."""
+    os.nice(10)
     attacker, chance = ATTACKERS[number], random.Random(f"{siege.seed} attacker {number}")
     for _ in attacker(siege, chance, f"127.0.0.{11 + number}"):
         if siege.stop.is_set():
-            return
+            break
+    siege.results.put((siege.answers, siege.problems))
+    siege.leave.wait(4 * END)
 
 
 def _watch(siege: Siege, memory: list[tuple[float, int, int]], health: list[float]) -> None:
@@ -252,27 +265,30 @@ def attack(material: Material, folder: Path, minutes: float, seed: int) -> list[
     key = add_key(keys, "client")
     server = Served(folder / "attacked", material, [f"--keys={keys}", f"--requests-per-minute={REQUESTS}"], DESCRIPTORS)
     siege, memory, health = Siege(server.start(), seed), list[tuple[float, int, int]](), list[float]()
+    engines = dict[int, str]()
+    attackers = [PROCESSES.Process(target=_attack, args=(siege, number)) for number in range(len(ATTACKERS))]
     try:
         quiet, client = Client(), Client()
         end = time.monotonic() + min(60.0, 20 * minutes)
         quiet.use(server, key, lambda: time.monotonic() > end)
-        threads = [threading.Thread(target=_attack, args=(siege, number), daemon=True) for number in range(len(ATTACKERS))]  # fmt: skip
-        threads += [threading.Thread(target=_watch, args=(siege, memory, health), daemon=True)]
-        for thread in threads:
-            thread.start()
+        for attacker in attackers:
+            attacker.start()
+        threading.Thread(target=_watch, args=(siege, memory, health), daemon=True).start()
         end = time.monotonic() + 60 * minutes
         client.use(server, key, lambda: time.monotonic() > end)
         siege.stop.set()
         is_alive = server.process is not None and server.process.poll() is None
         engines, seconds = server.engines(), server.stop()  # while unread answers are held
-        for thread in threads:
-            thread.join(2 * END)
+        left = [number for number in engines if is_engine(number)]
     finally:
         siege.stop.set()
-        server.kill(server.engines())
-    for connection in siege.held:
-        connection.close()
-    left = [number for number in engines if Path(f"/proc/{number}/status").exists() and number in server.engines()]
+        server.kill(engines)
+        for attacker in attackers:
+            if attacker.pid is not None:
+                answers, problems = siege.results.get()
+                siege.answers.update(answers)
+                siege.problems += problems
+        siege.leave.set()
     problems = [*siege.problems, *_problems(quiet, client, memory, seconds, siege, minutes)]
     problems += ["the server had ended"] * (not is_alive) + [f"engines outlive the server: {left}"] * bool(left)
     _print(quiet, client, memory, health, seconds, siege)

@@ -163,7 +163,7 @@ class Served:
         self.process.kill()
         self.process.wait()
         for number in engines:
-            if "--precision" in _words(number):
+            if is_engine(number):
                 os.kill(number, signal.SIGKILL)
 
 
@@ -171,6 +171,11 @@ def translation(text: str, model: str = STEADY, key: str = "", **more: object) -
     """A request for the translation of a text."""
     headers = [f"Authorization: Bearer {key}"] * bool(key)
     return request("/v1/translate", {"text": text, "target": "en", "model": model, **more}, headers)
+
+
+def is_engine(process: int) -> bool:
+    """Return whether a process lives and is an engine."""
+    return "--precision" in _words(process)
 
 
 def _words(process: int) -> list[str]:

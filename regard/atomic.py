@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import os
 import shutil
@@ -152,9 +153,25 @@ def write_text(path: str | Path, text: str) -> None:
 
 def replaceable(path: Path) -> bool:
     """Return whether another file may replace this path: not a device, a pipe, or a file that is open already."""
-    folder = path.absolute().parent
-    opened = folder in (Path("/dev"), Path("/dev/fd")) or folder.is_relative_to("/proc")  # /dev/stdout and the like
+    opened = _is_open(path) or path.absolute().parent == Path("/dev")
     return (path.is_file() and not opened) or not path.exists()
+
+
+def check_readable(path: Path) -> None:
+    """Raise OSError for a pipe or a device, which a reader may wait for, or read without end.
+
+    Not for what is open already, such as /dev/stdin or what a shell makes of <(...).
+    """
+    if "://" in str(path) or path.is_file() or path.is_dir() or not path.exists() or _is_open(path):
+        return  # what is missing, a folder or at an address is up to who opens it
+    raise OSError(errno.EINVAL, "it is a pipe or a device, not a file", str(path))
+
+
+def _is_open(path: Path) -> bool:
+    """Return whether a path names what a process has open, such as /dev/stdin."""
+    folder = path.absolute().parent
+    is_stream = folder == Path("/dev") and path.name in ("stdin", "stdout", "stderr")
+    return is_stream or folder == Path("/dev/fd") or folder.is_relative_to("/proc")
 
 
 def sync(path: Path) -> None:
@@ -176,7 +193,9 @@ def file_sha256(*paths: str | Path) -> str:
     """Return the SHA-256 of a file in hexadecimal; of several files, that of their contents one after another."""
     digest = hashlib.sha256()
     for path in paths:
-        with (Path(path) if isinstance(path, str) else path).open("rb") as file:
+        path = Path(path) if isinstance(path, str) else path
+        check_readable(path)
+        with path.open("rb") as file:
             while data := file.read(_CHUNK):
                 digest.update(data)
     return digest.hexdigest()

@@ -10,6 +10,7 @@ RegardError                      anything Regard refuses; `exit_status` is the c
 ├── TrainingError (1)            training cannot start or continue
 ├── WorkerError (1)              one of several processes has died
 ├── ExportError (1)              a model cannot be converted, or computes something else after conversion
+├── MissingKernels (1)           the C library cannot be used here; a RuntimeError too
 └── MissingExtra (1)             an optional package is not installed; the message is the line that installs it
 
 LineWarning                      not an error: a warning about one of the lines that are being translated
@@ -94,6 +95,10 @@ class WorkerError(RegardError):
 
 class ExportError(RegardError):
     """A model cannot be converted to or from another toolkit, or computes something else after conversion."""
+
+
+class MissingKernels(RegardError, RuntimeError):
+    """The C library cannot be used here."""
 
 
 class MissingExtra(RegardError):

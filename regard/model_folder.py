@@ -21,7 +21,7 @@ from safetensors.torch import save_file
 from torch import nn
 from torch.overrides import TorchFunctionMode
 
-from regard.atomic import atomic_file, file_sha256, write_text
+from regard.atomic import atomic_file, check_readable, file_sha256, write_text
 from regard.attention.alignment import SYMMETRIES
 from regard.data.images import ImageSizeSettings
 from regard.data.language_id import MAX_SIZE, LanguageId
@@ -130,9 +130,7 @@ def folder_id(folder: Path) -> str:
 
 def weights_id(folder: Path) -> str:
     """Return the id of the model folder that the weights were written for; empty if they cannot be read."""
-    with contextlib.suppress(*_UNREADABLE), safe_open(folder / WEIGHTS, "pt") as file:
-        return str((file.metadata() or {}).get("model", ""))
-    return ""
+    return _metadata(folder / WEIGHTS).get("model", "")
 
 
 def save_tensors(path: Path, tensors: Mapping[str, torch.Tensor], metadata: Mapping[str, str] | None = None) -> None:
@@ -321,6 +319,8 @@ def _read_settings(folder: Path) -> dict[str, Any]:
         )
     if not folder.is_dir():
         raise ModelFolderError(f"{folder}: no such folder; give the folder that `regard train --out` wrote")
+    if any("\ud800" <= character <= "\udfff" for character in str(path)):
+        raise ModelFolderError(f"{folder}: the name is not UTF-8, and weights cannot be read by such names; rename it")
     if not path.is_file():
         raise ModelFolderError(f"{path}: missing, so {folder} is not a model folder; {_REMEDY}")
     try:
@@ -357,9 +357,16 @@ def _stored_digest(path: Path) -> str:
     """The digest in the header of a file of tensors; empty if there is none. Whoever loads the tensors compares it."""
     if path.suffix != ".safetensors":
         return ""
-    with contextlib.suppress(*_UNREADABLE), safe_open(path, "pt") as file:
-        return str((file.metadata() or {}).get(SHA256, ""))
-    return ""
+    return _metadata(path).get(SHA256, "")
+
+
+def _metadata(path: Path) -> dict[str, str]:
+    """Return the metadata of a file of tensors; none if it cannot be read."""
+    with contextlib.suppress(*_UNREADABLE):
+        check_readable(path)
+        with safe_open(path, "pt") as file:
+            return dict(file.metadata() or {})
+    return {}
 
 
 def save_alignment(folder: Path, choice: Mapping[str, Any]) -> None:

@@ -83,9 +83,18 @@ def _warn(notes: Sequence[str]) -> None:
         warn(*notes)
 
 
+def _open_streams() -> None:
+    """Put /dev/null in the place of closed standard streams, before files get their numbers; writing to it fails."""
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is None:
+            os.dup2(os.open(os.devnull, os.O_RDONLY), number)
+            setattr(sys, name, os.fdopen(number, "w" if number else "r", encoding="utf-8", closefd=False))
+
+
 def main() -> None:
     """Run `regard`: here if that is enough, else by the command line. Status and messages are the command's own."""
     os.environ.setdefault("PYTHONSAFEPATH", "1")  # no process that libraries start imports from the current folder
+    _open_streams()
     call = pipe_call(sys.argv[1:])
     if call is None:
         from regard.cli import main as run_command

@@ -6,7 +6,6 @@ with the reason alone; `read_tensors` raises the error that the caller names, wi
 
 from __future__ import annotations
 
-import errno
 import json
 import os
 import sys
@@ -15,6 +14,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from regard.atomic import check_readable
 from regard.errors import ModelFolderError, RegardError
 
 if TYPE_CHECKING:
@@ -30,40 +30,35 @@ DEPTH = 50
 
 
 def file_bytes(path: Path) -> bytes:
-    """Read a whole file. Raises OSError, also for a device such as /dev/zero, which has no end."""
-    if path.is_char_device():
-        raise OSError(errno.EINVAL, "a device, not a file", str(path))
+    """Read a whole file. Raises OSError, also for a pipe or a device, which may have no end."""
+    check_readable(path)
     return path.read_bytes()
 
 
 def check_links(folder: Path, *names: str, written: bool = False) -> None:
     """Raise ModelFolderError, with all causes, if files of one of our own folders are links that lead out of it.
 
-    Folders among them are looked through. The folder itself may be a link, and its files, unless they are to be
-    `written`, may be those of Hugging Face's cache, where each file of a snapshot is a link into the `blobs` two folders
-    above.
+    Pipes and devices, for which a reader might wait for ever, are refused too. Folders among them are looked through.
+    The folder itself may be a link, and its files, unless they are to be `written`, may be those of Hugging Face's
+    cache, where each file of a snapshot is a link into the `blobs` two folders above.
     """
     inside = Path(os.path.realpath(folder))
     is_snapshot = inside.parent.name == "snapshots" and not written
     roots = [inside, inside.parents[1] / "blobs"] if is_snapshot else [inside]
 
-    def leading_out(paths: Iterable[Path]) -> list[Path]:
-        return [p for p in paths if not any(Path(os.path.realpath(p)).is_relative_to(root) for root in roots)]
+    def problem_of(path: Path) -> str:
+        if not any(Path(os.path.realpath(path)).is_relative_to(root) for root in roots):
+            return (
+                f"{path}: a link that leads out of the folder, to {os.path.realpath(path)}; nothing outside a model "
+                "folder is read or written: put the file or folder itself there, or make the whole model folder a link"
+            )
+        is_other = path.exists() and not (path.is_file() or path.is_dir())
+        return f"{path}: is a pipe or a device; put a file there, or remove it" if is_other else ""
 
     paths = [folder / name for name in names]
-    strange = leading_out(paths)
-    for path in paths:
-        if path not in strange and path.is_dir():
-            strange += leading_out(inner for inner in path.rglob("*") if inner.is_symlink())
-    if strange:
-        remedy = "put the file or folder itself there, or make the whole model folder a link"
-        raise ModelFolderError(
-            *(
-                f"{path}: a link that leads out of the folder, to {os.path.realpath(path)}; nothing outside a model "
-                f"folder is read or written: {remedy}"
-                for path in strange
-            )
-        )
+    paths += [inner for path in paths if path.is_dir() and not problem_of(path) for inner in path.rglob("*")]
+    if problems := [problem for path in paths if (problem := problem_of(path))]:
+        raise ModelFolderError(*problems)
 
 
 def is_file_name(name: str) -> bool:
@@ -136,6 +131,7 @@ def tensor_shapes(path: Path) -> dict[str, tuple[int, ...]] | None:
     import safetensors
 
     try:
+        check_readable(path)
         with safetensors.safe_open(path, "pt") as file:
             return {name: tuple(file.get_slice(name).get_shape()) for name in file.keys()}  # noqa: SIM118 (not a dict)
     except Exception:  # whoever reads the tensors says what is wrong

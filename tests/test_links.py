@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import shutil
@@ -15,10 +16,17 @@ from small import SENTENCES, folder
 from systems import posix
 
 import regard
+from regard.cli.interchange import export as export_command
+from regard.cli.run_views import draw_run
 from regard.errors import ModelFolderError, RegardError
 from regard.model_folder import ALIGNMENT, CONFIG, WEIGHTS, check_folder, fingerprints, save_alignment, seal_folder
 from regard.pipeline import load
 from regard.reading import check_links, is_file_name
+from regard.runtime.model import MAGIC
+from regard.serving.prepare import prepare
+from regard.serving.pytorch_engine import PyTorchEngine
+from regard.serving.replies import Replies
+from regard.training.recipe import Recipe, preset
 
 pytestmark = posix
 CHOICE: dict[str, Any] = {"layer": "decoder.layers.0.cross_attention", "head": 1, "shifted": False, "symmetry": None}
@@ -32,11 +40,75 @@ def run(tmp_path: Path) -> Path:
     return path
 
 
+def read_nothing_and_write_nothing(run: Path, secret: str, outside: Path, action: Callable[[Path], object]) -> str:
+    """Call something with a model folder; return what it is refused with. What lies outside stays as it is, and unread."""
+    before = {path: path.read_bytes() for path in outside.rglob("*") if path.is_file()}
+    problem, result = "", None
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            result = action(run)
+    except RegardError as refused:
+        problem = str(refused)
+    assert {path: path.read_bytes() for path in outside.rglob("*") if path.is_file()} == before
+    inside = [path for path in run.rglob("*") if path.is_file() and outside not in path.resolve().parents]
+    assert not [path for path in inside if secret.encode() in path.read_bytes()]
+    assert secret not in f"{problem}{result}"
+    return problem
+
+
 def move_out(path: Path, outside: Path) -> None:
     """Put a file or folder elsewhere and a link in its place."""
     outside.mkdir(exist_ok=True)
     path.rename(outside / path.name)
     path.symlink_to(outside / path.name)
+
+
+SECRET = "known to nobody"
+EXPORTS = ["runtime-int8.regard", "runtime-int8.regard.part", "runtime-int8.regard.partial", "ctranslate2-int8"]
+ACTIONS: dict[str, Callable[[Path], object]] = {
+    "serve": lambda run: prepare(run, "int8"),
+    "serve with PyTorch": lambda run: PyTorchEngine(run, "int8", 1, Replies(io.BytesIO())).about(),
+    "export": lambda run: export_command(run, source=run / "sentences.txt", quiet=True),
+    "seal": seal_folder,
+    "resume": lambda run: regard.train(out=run, resume=True, device="cpu"),
+    "choose a head": lambda run: save_alignment(run, CHOICE),
+    "draw": lambda run: draw_run([run], "curve"),
+}
+CHANGED = {
+    "serve": {"README.md", "exports", "exports/runtime-int8.regard.part"},
+    "serve with PyTorch": {"README.md"},
+    "export": {"README.md", "exports", "exports/runtime-int8.regard.part"},
+    "seal": {CONFIG, WEIGHTS, ALIGNMENT},
+    "resume": {CONFIG, "journal.jsonl", "README.md", "data.json", "checkpoints"},
+    "choose a head": {CONFIG, ALIGNMENT},
+    "draw": {"journal.jsonl"},
+}
+
+
+@pytest.mark.parametrize("action", ACTIONS)
+def test_no_link_leads_out_of_a_folder(tmp_path: Path, run: Path, action: str) -> None:
+    """Each file and folder in turn is a link to one outside: neither is that read into anything, nor changed."""
+    Recipe.parse({**preset("transformer-tiny"), "data": {"source": "a", "target": "b"}}, "").write(run / "train.toml")
+    for name in ("README.md", "journal.jsonl", "data.json", "sentences.txt"):
+        (run / name).write_text("\n".join(SENTENCES), encoding="utf-8")
+    for name in ("checkpoints/update-1", "exports/ctranslate2-int8"):
+        (run / name).mkdir(parents=True)
+    for name in EXPORTS[:-1]:
+        (run / "exports" / name).write_bytes(MAGIC)
+    names = [path.relative_to(run) for path in run.rglob("*") if path.name != "sentences.txt"]
+    refused = set()
+    for number, name in enumerate(names):
+        copy, outside = tmp_path / f"copy-{number}", tmp_path / f"outside-{number}"
+        shutil.copytree(run, copy)
+        move_out(copy / name, outside)
+        kept = outside / name.name
+        for file in (outside / "more", *(path for path in (kept, *kept.rglob("*")) if path.is_file())):
+            file.write_bytes((file.read_bytes() if file.exists() else b"") + SECRET.encode())
+        problem = read_nothing_and_write_nothing(copy, SECRET, outside, ACTIONS[action])
+        if f"{copy / name}: a link that leads out of the folder" in problem:
+            refused.add(str(name))
+    assert refused >= CHANGED[action]
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -105,8 +177,6 @@ def test_training_writes_through_no_link(tmp_path: Path, name: str, resume: bool
     out.mkdir()
     (out / name).symlink_to(victim)
     if resume:
-        from regard.training.recipe import Recipe, preset
-
         Recipe.parse({**preset("transformer-tiny"), "data": {"source": "a", "target": "b"}}, "").write(
             out / "train.toml"
         )

@@ -97,7 +97,7 @@ class Lines:
         return self._read()
 
     def _read(self) -> Iterator[str]:
-        reader = LineReader(self.name, self.max_line, keep_ends=self.keep_ends)
+        reader = LineReader(self.name, self.max_line, keep_ends=self.keep_ends, takes_pipes=True)
         if self.file == "-":
             with _standard_input() as file:
                 yield from reader.lines_of(file, is_stream=True)

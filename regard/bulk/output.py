@@ -109,7 +109,7 @@ class ResumableOutput:
             else:
                 if not self.path.exists():  # else another process may be using it
                     self.journal.unlink(missing_ok=True)
-                self._file = open(self.path, "a+b", buffering=0, opener=_open)
+                self._file = FileIO(self.path, "a+", opener=_open)
                 self._lock(self._file)
                 self._file.truncate(0)
         except BaseException as problem:
@@ -184,7 +184,7 @@ class ResumableOutput:
         if not self.path.exists() and self.output.is_file():  # stopped between the last two steps of `finish`
             with atomic_file(self.path) as copy:
                 shutil.copyfile(self.output, copy)
-        self._file = open(self.path, "a+b", buffering=0, opener=_open)
+        self._file = FileIO(self.path, "a+", opener=_open)
         self._lock(self._file)
         self._read(mark)
 
@@ -236,7 +236,7 @@ class ResumableOutput:
     def _write_journal(self, mark: OutputMark, previous: OutputMark) -> None:
         values = {"format": 1, "conditions": self.conditions, "mark": asdict(mark), "previous": asdict(previous)}
         with atomic_file(self.journal, durable=True) as temporary:
-            temporary.write_text(json.dumps(values, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
+            temporary.write_text(json.dumps(values, indent=2) + "\n", encoding="utf-8")  # ASCII: names may be any bytes
 
     def _close(self) -> None:
         file, self._file = self._file, None

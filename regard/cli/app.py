@@ -10,6 +10,7 @@ import sys
 import traceback
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import cache, wraps
 from pathlib import Path
 from typing import Annotated, Any, NoReturn, TypeVar
@@ -83,7 +84,8 @@ def say(*lines: str) -> None:
     """Print lines that are not results to stderr, unless `--quiet` is given."""
     if not is_quiet():
         for line in lines:
-            print(in_flags(line), file=sys.stderr, flush=True)
+            with suppress(OSError):  # what nobody reads any more stops no work
+                print(in_flags(line), file=sys.stderr, flush=True)
 
 
 def warn(*messages: str | None) -> None:
@@ -160,18 +162,23 @@ def main(arguments: list[str] | None = None) -> NoReturn:
 
 def end(problem: BaseException) -> NoReturn:
     """Say what went wrong, one sentence for each cause, and exit with its status."""
-    if isinstance(problem, BrokenPipeError):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(1)
-    if _LEVEL["debug"]:
-        traceback.print_exc()
     status, causes = _status_and_causes(problem)
-    print(*(f"regard: {in_flags(cause)}" for cause in causes), sep="\n", file=sys.stderr)
+    with suppress(OSError):
+        if _LEVEL["debug"] and causes:
+            traceback.print_exc()
+        print(*(f"regard: {in_flags(cause)}\n" for cause in causes), sep="", end="", file=sys.stderr)
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except OSError:  # Python would try again at its end, and say so
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
     sys.exit(status)
 
 
 def _status_and_causes(problem: BaseException) -> tuple[int, tuple[str, ...]]:
     """Return the exit status of an exception, and one sentence for each of its causes."""
+    if isinstance(problem, BrokenPipeError):
+        return 1, ()
     if isinstance(problem, RegardError):
         return problem.exit_status, problem.causes
     if isinstance(problem, _Misuse):
@@ -183,6 +190,9 @@ def _status_and_causes(problem: BaseException) -> tuple[int, tuple[str, ...]]:
     if isinstance(problem, OSError) and problem.strerror:
         path = f"{problem.filename}: " if problem.filename else ""
         return 1, (f"{path}{problem.strerror}; check the path, its permissions and the free disk space",)
+    if isinstance(problem, UnicodeEncodeError) and "\udc80" <= problem.object[problem.start] <= "\udcff":
+        name = problem.object[: problem.end].split("\n")[-1][-60:]
+        return 2, (f"{name}…: a name that is not UTF-8 cannot be written or shown here; rename the file or folder",)
     if isinstance(problem, MemoryError) or "can't allocate memory" in str(problem) or "bad_alloc" in str(problem):
         return 1, ("there is not enough memory; lower `batching.tokens` or the beam, or give a smaller input",)
     name = type(problem).__name__

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from contextlib import suppress
 from typing import Any
 
 from regard.cli.app import is_quiet, say, warn
@@ -24,8 +25,9 @@ class _LiveLine:
     def _show(self, line: str) -> bool:
         """Replace the live line; return whether there is a terminal for it."""
         if self._is_live:
-            sys.stderr.write(f"\r\x1b[K{line}")
-            sys.stderr.flush()
+            with suppress(OSError):  # as `say`
+                sys.stderr.write(f"\r\x1b[K{line}")
+                sys.stderr.flush()
         return self._is_live
 
     def _clear(self) -> None:

@@ -15,7 +15,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol, cast
 
-from regard.atomic import write_bytes
+from regard.atomic import check_readable, write_bytes
 from regard.data.file_kinds import binary_kind
 from regard.errors import DataError, MissingExtra
 
@@ -165,9 +165,15 @@ class LineReader:
     """
 
     def __init__(
-        self, path: str | Path, max_line: int = READ_LINE, skip_long: bool = False, keep_ends: bool = False
+        self,
+        path: str | Path,
+        max_line: int = READ_LINE,
+        skip_long: bool = False,
+        keep_ends: bool = False,
+        takes_pipes: bool = False,
     ) -> None:
         self.path, self.max_line, self.skip_long, self.keep_ends = data_path(path), max_line, skip_long, keep_ends
+        self.takes_pipes = takes_pipes
         self.count = 0
         self.notes: tuple[str, ...] = ()
         self.causes: tuple[str, ...] = ()
@@ -175,6 +181,8 @@ class LineReader:
     def __iter__(self) -> Iterator[str]:
         path = self.path
         try:
+            if not self.takes_pipes:
+                check_readable(path)
             with _opened(path) as raw, gzip.open(raw, "rb") if path.name.endswith(".gz") else raw as file:
                 yield from self.lines_of(file)
             if not self.count:

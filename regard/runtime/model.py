@@ -11,6 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from regard.atomic import check_readable
 from regard.errors import LineError, ModelFolderError, RegardError, UsageError
 from regard.reading import parse_json
 from regard.runtime.native import kernels
@@ -34,6 +35,7 @@ def available_cores() -> int:
 def is_runtime_file(path: str | Path) -> bool:
     """Return whether a path names a runtime file, by its first bytes."""
     try:
+        check_readable(Path(path))
         with Path(path).open("rb") as file:
             return file.read(len(MAGIC)) == MAGIC
     except OSError:

@@ -11,6 +11,8 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
+from regard.errors import MissingKernels
+
 FOLDER_OF_SOURCES = Path(__file__).with_name("c")
 SOURCES = sorted(FOLDER_OF_SOURCES.glob("*.c"))
 HEADERS = sorted(FOLDER_OF_SOURCES.glob("*.h"))
@@ -35,10 +37,10 @@ def why_unavailable() -> str | None:
 
 
 def kernels() -> ctypes.CDLL:
-    """Load the kernels, compiling them first if needed. Raises RuntimeError with the reason if they cannot be used."""
+    """Load the kernels, compiling them first if needed. Raises MissingKernels if they cannot be used."""
     loaded = _load()
     if not isinstance(loaded, ctypes.CDLL):
-        raise RuntimeError(loaded)
+        raise MissingKernels(f"the C library, which translates runtime files, cannot be used here: {loaded}")
     return loaded
 
 

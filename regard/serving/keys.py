@@ -6,6 +6,7 @@ scrypt protect passwords, which can be guessed; nobody guesses 256 bits, and eac
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import hmac
 import json
@@ -13,14 +14,14 @@ import logging
 import os
 import re
 import secrets
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime, timezone
 from pathlib import Path
 
 import pydantic
 
-from regard.atomic import atomic_file
+from regard.atomic import atomic_file, lock_folder
 from regard.errors import DataError, UsageError
 from regard.reading import file_bytes, parse_json
 
@@ -68,27 +69,29 @@ def add_key(path: str | Path, name: str) -> str:
     """
     if not _NAME.fullmatch(name):
         raise UsageError(f"the name {name[:80]!r}: wanted up to 64 letters, digits, spaces and . @ _ -")
-    keys = list_keys(path) if Path(path).exists() else ()
-    if any(key.name == name for key in keys):
-        raise UsageError(f"{path}: there is a key named {name!r}; revoke it first, or choose another name")
     number, secret, salt = secrets.token_hex(6), secrets.token_urlsafe(32), secrets.token_hex(16)
     today = datetime.now(timezone.utc).date().isoformat()
-    _write(path, [*keys, ApiKey(name, number, salt, _hash(salt, secret), today)])
+    with _changing(path):
+        keys = list_keys(path) if Path(path).exists() else ()
+        if any(key.name == name for key in keys):
+            raise UsageError(f"{path}: there is a key named {name!r}; revoke it first, or choose another name")
+        _write(path, [*keys, ApiKey(name, number, salt, _hash(salt, secret), today)])
     return f"regard_{number}_{secret}"
 
 
 def revoke_key(path: str | Path, name: str) -> None:
     """Remove a key from the file; a running server refuses it from then on. Raises UsageError if there is none."""
-    keys = list_keys(path)
-    if not any(key.name == name for key in keys):
-        known = ", ".join(key.name for key in keys) or "none"
-        raise UsageError(f"{path}: there is no key named {name[:80]!r}; there are: {known}")
-    _write(path, [key for key in keys if key.name != name])
+    with _changing(path):
+        keys = list_keys(path)
+        if not any(key.name == name for key in keys):
+            known = ", ".join(key.name for key in keys) or "none"
+            raise UsageError(f"{path}: there is no key named {name[:80]!r}; there are: {known}")
+        _write(path, [key for key in keys if key.name != name])
 
 
 def list_keys(path: str | Path) -> tuple[ApiKey, ...]:
     """Read a file of keys. Raises DataError if it is missing or damaged."""
-    remedy = "make it with `regard serve keys add`"
+    remedy = "make it with `regard keys add`"
     try:
         content = _File.model_validate(parse_json(file_bytes(Path(path))))
     except OSError as problem:
@@ -152,10 +155,16 @@ _NOBODY = ApiKey("", "", "00" * 16, "00" * 32, "")  # its hash is of no secret; 
 
 def _write(path: str | Path, keys: Sequence[ApiKey]) -> None:
     text = json.dumps({"version": VERSION, "keys": [asdict(key) for key in keys]}, indent=1, ensure_ascii=False)
+    with atomic_file(path, durable=True) as temporary:
+        temporary.touch(mode=0o600)
+        temporary.write_text(f"{text}\n", encoding="utf-8")
+
+
+@contextlib.contextmanager
+def _changing(path: str | Path) -> Iterator[None]:
+    """Let one process at a time read and write a file of keys: otherwise one of two new keys would be lost."""
     try:
-        with atomic_file(path, durable=True) as temporary:
-            temporary.touch(mode=0o600)
-            temporary.chmod(0o600)  # a file that was left there may have had other permissions
-            temporary.write_text(f"{text}\n", encoding="utf-8")
+        with lock_folder(Path(os.path.realpath(path)).parent):
+            yield
     except OSError as problem:
         raise DataError(f"{path}: cannot be written ({problem.strerror}); choose another path") from None

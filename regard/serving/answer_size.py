@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from regard.errors import UsageError
 
-_TOKEN, _CANDIDATE, _ID = 50, 120, 8
+_TOKEN, _CANDIDATE, _ID = 40, 120, 8
 """Bytes of a token with its log-probability, of a candidate of the search, and of an id in JSON, about."""
 _CANDIDATES = 9
 """Candidates of each open hypothesis that a trace has, about."""

@@ -9,7 +9,7 @@ import pydantic
 from regard.serving.requests import FORM, JSON, MULTIPART
 
 _REASONS = {
-    400: "A parameter is missing or wrong; the sentence says which",
+    400: "A parameter is missing or wrong, or the answer would be too large; the sentence says which",
     403: "The API key is missing or not known, or the function is not offered",
     404: "There is nothing of this name",
     408: "The request was not received in time",

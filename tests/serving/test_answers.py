@@ -22,7 +22,7 @@ def test_a_size_counts_hypotheses_heads_lengths_and_the_search() -> None:
     limit = AnswerLimit(1_000_000, {"encoder": 16, "cross": 16, "decoder": 16})
     roles = ("encoder", "cross", "decoder")
     one = limit.size([(10, 12)], 1, roles)
-    assert one == 8 * 16 * (100 + 120 + 144) + 12 * 50
+    assert one == 8 * 16 * (100 + 120 + 144) + 12 * 40
     assert limit.size([(10, 12)] * 3, 5, roles) == 15 * one
     assert limit.size([(10, 12)], 1, ("cross",)) < one < limit.size([(10, 12)], 1, roles, traced=5)
     with pytest.raises(UsageError, match=r"`answer_limit` is 1,000,000; ask for fewer hypotheses"):

@@ -3,17 +3,27 @@
 from __future__ import annotations
 
 import json
+import os
 import pickle
 import random
+import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import torch
 from safetensors.torch import save_file
+from small import folder
+from systems import posix
 
+from regard.atomic import file_sha256
+from regard.data.text import read_lines
 from regard.data.vocabulary import vocabulary_of
-from regard.errors import ConfigurationError, DataError
+from regard.errors import ConfigurationError, DataError, ModelFolderError
+from regard.model_folder import load_folder, weights_id
 from regard.reading import DEPTH, file_bytes, parse_json, parse_toml, read_tensors, tensor_shapes
+from regard.runtime.model import is_runtime_file
+from regard.serving.keys import list_keys
 from regard.settings import parse_assignments, read_toml
 from regard.training.journal import Journal, read
 
@@ -56,6 +66,43 @@ def test_a_device_is_not_read_to_its_end() -> None:
     if Path("/dev/zero").exists():
         with pytest.raises(OSError, match="a device"):
             file_bytes(Path("/dev/zero"))
+
+
+@pytest.fixture
+def pipe(tmp_path: Path) -> Iterator[Path]:
+    """Make a named pipe that is empty for whoever opens it, so that nobody waits for ever."""
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    writer = threading.Thread(target=lambda: path.open("wb").close(), daemon=True)
+    writer.start()
+    yield path
+    os.close(os.open(path, os.O_RDONLY | os.O_NONBLOCK))
+    writer.join()
+
+
+@posix
+def test_a_pipe_is_no_file_unless_it_is_open_already(pipe: Path, tmp_path: Path) -> None:
+    """Reading it would wait for somebody who writes into it."""
+    for reader_of_bytes in (file_bytes, file_sha256):
+        with pytest.raises(OSError, match="a pipe or a device, not a file"):
+            reader_of_bytes(pipe)
+    with pytest.raises(DataError, match=r"pipe: cannot be read \(it is a pipe or a device, not a file\)"):
+        read_lines(pipe)
+    with pytest.raises(DataError, match=r"pipe: cannot be read .* make it with `regard keys add`"):
+        list_keys(pipe)
+    assert not is_runtime_file(pipe)
+    assert tensor_shapes(pipe) is None
+    run = folder(tmp_path / "run")
+    (run / "model.safetensors").unlink()
+    os.link(pipe, run / "model.safetensors")
+    assert weights_id(run) == ""
+    with pytest.raises(ModelFolderError, match=r"model\.safetensors: is a pipe or a device; put a file there"):
+        load_folder(run)
+    reader, writer = os.pipe()
+    with os.fdopen(writer, "wb") as file:
+        file.write(b"a line\n")
+    assert read_lines(f"/dev/fd/{reader}") == ["a line"], "a shell makes this of <(...)"
+    os.close(reader)
 
 
 def damaged(content: bytes, chance: random.Random) -> bytes:

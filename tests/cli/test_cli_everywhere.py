@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import shutil
 import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+import typer
 from command import TRANSFORMER, Command, sets
 from systems import posix
 
@@ -17,6 +20,8 @@ import regard as package
 from regard.cli.app import app
 from regard.errors import DataError
 from regard.model_folder import load_tensors
+from regard.runtime import native
+from regard.runtime.model import MAGIC
 
 COMMANDS = [
     "align",
@@ -170,6 +175,50 @@ def test_a_closed_pipe_ends_the_command_quietly(transformer: Path, data: Path) -
         command.stdout.close()
         assert command.stderr.read() == ""
         assert command.wait() == 1
+
+
+@posix
+@pytest.mark.parametrize(
+    ("closed", "status", "said"),
+    [("<&-", 0, ""), (">&-", 1, "regard: Bad file descriptor"), ("2>&-", 0, ""), ("<&- >&- 2>&-", 1, "")],
+)
+def test_closed_streams_give_no_traceback(transformer: Path, closed: str, status: int, said: str) -> None:
+    """Nor does a file get the number of one, to be written into by whoever prints."""
+    command = f"'{sys.executable}' -m regard doctor '{transformer}' {closed}"
+    done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, env=_environment(), check=False)
+    assert (done.returncode, done.stderr[: len(said)], "Traceback" in done.stderr) == (status, said, False)
+    assert done.stderr.count("\n") == bool(said)
+
+
+@posix
+def test_names_that_are_not_utf8_give_sentences(
+    regard: Command, transformer: Path, corpus: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = os.fsdecode(b"b\xff")
+    shutil.copytree(transformer, name)
+    regard.fails(
+        "translate", name, status=1, because=f"{name}: the name is not UTF-8, and weights cannot be read by such names"
+    )
+    Path(f"{name}.ko").write_text("나는 집에 간다\n", encoding="utf-8")
+    regard("translate", transformer, f"{name}.ko", "--output", f"{name}.en")
+    assert len(Path(f"{name}.en").read_text(encoding="utf-8").splitlines()) == 1
+    because = "a name that is not UTF-8 cannot be written or shown here; rename the file or folder"
+    done = regard.ended("train", "--source", f"{name}.ko", "--target", f"{name}.ko", *corpus[4:], "--out", "run")
+    assert because in done.causes[-1]
+    monkeypatch.setattr(native, "_load", lambda: "there is no C compiler")
+    Path("x.regard").write_bytes(MAGIC)
+    because = "the C library, which translates runtime files, cannot be used here: there is no C compiler"
+    regard.fails("translate", "x.regard", status=1, because=because)
+
+
+def test_messages_name_commands_that_exist() -> None:
+    commands = typer.main.get_command(app).commands  # type: ignore[attr-defined]
+    for path in Path(package.__file__).parent.rglob("*.py"):
+        for name, second in re.findall(r"`regard ([a-z]+)(?: ([a-z]+))?", path.read_text(encoding="utf-8")):
+            assert name in commands, (path, name)
+            inner = getattr(commands[name], "commands", None)
+            assert inner is None or not second or second in inner, (path, name, second)
+            assert not (name == "serve" and second), (path, name, second)
 
 
 # Signals

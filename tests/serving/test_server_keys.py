@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -51,6 +52,14 @@ def test_the_file_has_hashes_alone(file: Path) -> None:
     first, second = list_keys(file)
     assert first.salt != second.salt
     assert not list(file.parent.glob("*.partial"))
+
+
+@posix
+def test_keys_that_are_added_at_once_are_all_kept(file: Path) -> None:
+    names = [f"client {number}" for number in range(12)]
+    with ThreadPoolExecutor(len(names)) as pool:
+        list(pool.map(lambda name: add_key(file, name), names))
+    assert sorted(key.name for key in list_keys(file)) == sorted(names)
 
 
 @posix

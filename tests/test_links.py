@@ -68,7 +68,7 @@ SECRET = "known to nobody"
 EXPORTS = ["runtime-int8.regard", "runtime-int8.regard.part", "runtime-int8.regard.partial", "ctranslate2-int8"]
 ACTIONS: dict[str, Callable[[Path], object]] = {
     "serve": lambda run: prepare(run, "int8"),
-    "serve with PyTorch": lambda run: PyTorchEngine(run, "int8", 1, Replies(io.BytesIO())).about(),
+    "serve with PyTorch": lambda run: PyTorchEngine(run, "int8", 1, 10**7, Replies(io.BytesIO())).about(),
     "export": lambda run: export_command(run, source=run / "sentences.txt", quiet=True),
     "seal": seal_folder,
     "resume": lambda run: regard.train(out=run, resume=True, device="cpu"),

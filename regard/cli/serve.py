@@ -91,14 +91,13 @@ def serve(
         from regard.serving.process_service import ServiceSettings
         from regard.serving.server import serve
 
+    limits = {"char_limit": char_limit, "answer_limit": answer_limit, "deadline": deadline}
+    rates = {"requests_per_minute": requests_per_minute, "characters_per_minute": characters_per_minute}
     settings = _server_settings(
-        char_limit=char_limit,
-        answer_limit=answer_limit,
-        deadline=deadline,
+        **limits,
+        **rates,
         key_file=str(keys or ""),
         require_key=require_key,
-        requests_per_minute=requests_per_minute,
-        characters_per_minute=characters_per_minute,
         cors_origins=tuple(cors or ()),
         hosts=tuple(allow_host or _names_of(host)),
         trusted_proxies=tuple(trusted_proxy or ()),

@@ -40,7 +40,7 @@ class PyTorchEngine:
         self._pipeline = load(path, precision=precision)
         self._path, self._reply, self._precision = path, reply, precision
         heads = Counter[str]()
-        for module in load_folder(path).model.modules():
+        for module in self._pipeline.model.modules():
             if isinstance(module, Attention):
                 heads[module.role] += module.heads
         self._limit = AnswerLimit(most_bytes, heads)

@@ -309,7 +309,7 @@ def test_wrong_cards_are_refused_when_opened_and_unusual_ones_work(tmp_path: Pat
                 with contextlib.suppress(ConfigurationError):
                     read(translator)
             for languages in (None, ("xx", "yy")):
-                about = RuntimeEngine(path, 1, lambda _: None).about()
+                about = RuntimeEngine(path, 1, 10**7, lambda _: None).about()
                 served = _served_model("model", about, languages)
                 _language_id(about, languages)
                 assert LanguagePairs([served]).languages

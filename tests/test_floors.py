@@ -53,6 +53,7 @@ FLOORS: dict[str, int] = {
 # errors is below everything: settings, reading and atomic raise its errors; settings are read; model_folder stores the search settings; and engine
 # runs the same search on the exports of a model folder.
 LEVEL_DOORS = {
+    ("reading", "atomic"),
     ("lazy", "errors"),
     ("settings", "errors"),
     ("settings", "reading"),

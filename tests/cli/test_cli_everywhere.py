@@ -196,9 +196,7 @@ def test_names_that_are_not_utf8_give_sentences(
 ) -> None:
     name = os.fsdecode(b"b\xff")
     shutil.copytree(transformer, name)
-    regard.fails(
-        "translate", name, status=1, because=f"{name}: the name is not UTF-8, and weights cannot be read by such names"
-    )
+    regard.fails("translate", name, status=1, because="the name is not UTF-8, and weights cannot be read by such names")
     Path(f"{name}.ko").write_text("나는 집에 간다\n", encoding="utf-8")
     regard("translate", transformer, f"{name}.ko", "--output", f"{name}.en")
     assert len(Path(f"{name}.en").read_text(encoding="utf-8").splitlines()) == 1

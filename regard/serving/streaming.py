@@ -20,6 +20,9 @@ from regard.serving.schemas import TranslateRequest, translation_data
 from regard.serving.service import DeadlineExceeded, SearchRequest, ServedHypothesis, ServedLine
 from regard.serving.texts import TranslatedText, choose, with_prefix
 
+_CLOSING = set[asyncio.Task[None]]()
+"""Tasks that close events, which would be collected else."""
+
 
 class EventStream(StreamingResponse):
     """Server-sent events; when the client is gone, whatever makes them is closed."""
@@ -66,19 +69,33 @@ async def _chained(
     first: str, events: AsyncGenerator[str, None], call: Call[TranslateRequest]
 ) -> AsyncGenerator[str, None]:
     """Yield events; an error becomes the last one."""
-    request_id = call.request.scope.get(REQUEST_ID, "-")
-    async with contextlib.aclosing(events):
+    request_id, next_event = call.request.scope.get(REQUEST_ID, "-"), None
+    try:
         yield first
-        try:
-            with contextlib.suppress(StopAsyncIteration):
-                while True:
-                    yield await asyncio.wait_for(anext(events), call.remaining())
-        except Exception as problem:
-            if isinstance(problem, asyncio.TimeoutError):
-                problem = DeadlineExceeded(call.seconds)
-            if not isinstance(problem, RegardError):
-                LOG.log(logging.ERROR, "%s stream: %s", request_id, type(problem).__name__)
-            yield event("error", problem_details(http_error(problem), request_id))
+        with contextlib.suppress(StopAsyncIteration):
+            while True:
+                next_event = asyncio.ensure_future(anext(events))
+                await asyncio.wait({next_event}, timeout=call.remaining())
+                if not next_event.done():
+                    raise DeadlineExceeded(call.seconds)
+                yield next_event.result()
+    except Exception as problem:
+        if not isinstance(problem, RegardError):
+            LOG.log(logging.ERROR, "%s stream: %s", request_id, type(problem).__name__)
+        yield event("error", problem_details(http_error(problem), request_id))
+    finally:
+        closing = asyncio.ensure_future(_close(events, next_event))
+        _CLOSING.add(closing)
+        closing.add_done_callback(_CLOSING.discard)
+
+
+async def _close(events: AsyncGenerator[str, None], next_event: asyncio.Future[str] | None) -> None:
+    """Close events once nothing waits for the next; in a task of its own: clients that leave cancel more than once."""
+    if next_event is not None:
+        next_event.cancel()
+        await asyncio.wait({next_event})
+    with contextlib.suppress(RegardError):
+        await events.aclose()
 
 
 async def _events(

@@ -93,17 +93,15 @@ def serve(
 
     limits = {"char_limit": char_limit, "answer_limit": answer_limit, "deadline": deadline}
     rates = {"requests_per_minute": requests_per_minute, "characters_per_minute": characters_per_minute}
+    switches = {"require_key": require_key, "page": page, "metrics": metrics, "log_texts": log_texts}
     settings = _server_settings(
         **limits,
         **rates,
+        **switches,
         key_file=str(keys or ""),
-        require_key=require_key,
         cors_origins=tuple(cors or ()),
         hosts=tuple(allow_host or _names_of(host)),
         trusted_proxies=tuple(trusted_proxy or ()),
-        page=page,
-        metrics=metrics,
-        log_texts=log_texts,
     )
     _warn_of_strangers(host, require_key)
     threads = threads or (1 if cluster is not None else max(1, available_cores() // processes))

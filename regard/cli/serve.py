@@ -94,14 +94,10 @@ def serve(
     limits = {"char_limit": char_limit, "answer_limit": answer_limit, "deadline": deadline}
     rates = {"requests_per_minute": requests_per_minute, "characters_per_minute": characters_per_minute}
     switches = {"require_key": require_key, "page": page, "metrics": metrics, "log_texts": log_texts}
+    names = {"cors_origins": tuple(cors or ()), "hosts": tuple(allow_host or _names_of(host))}
+    proxies = tuple(trusted_proxy or ())
     settings = _server_settings(
-        **limits,
-        **rates,
-        **switches,
-        key_file=str(keys or ""),
-        cors_origins=tuple(cors or ()),
-        hosts=tuple(allow_host or _names_of(host)),
-        trusted_proxies=tuple(trusted_proxy or ()),
+        **limits, **rates, **switches, **names, key_file=str(keys or ""), trusted_proxies=proxies
     )
     _warn_of_strangers(host, require_key)
     threads = threads or (1 if cluster is not None else max(1, available_cores() // processes))

@@ -42,10 +42,10 @@ class AnswerLimit:
 
 
 class Turns:
-    """Begins calls in their order as soon as the answers of all that are open have no more than `most` bytes."""
+    """Begins calls in their order, `at_once` at a time, as soon as all open ones' answers have at most `most` bytes."""
 
-    def __init__(self, most: int, fail: Callable[[int, Exception], None]) -> None:
-        self._most, self._fail, self._lock = most, fail, threading.Lock()
+    def __init__(self, most: int, at_once: int, fail: Callable[[int, Exception], None]) -> None:
+        self._most, self._at_once, self._fail, self._lock = most, at_once, fail, threading.Lock()
         self._open, self._waiting = dict[int, int](), dict[int, tuple[int, Callable[[], None]]]()
 
     def begin(self, number: int, size: int, work: Callable[[], None]) -> None:
@@ -65,7 +65,9 @@ class Turns:
         while True:
             with self._lock:
                 number, (size, work) = next(iter(self._waiting.items()), (0, (0, None)))
-                if work is None or (self._open and sum(self._open.values()) + size > self._most):
+                if work is None or len(self._open) >= self._at_once:
+                    return
+                if self._open and sum(self._open.values()) + size > self._most:
                     return
                 del self._waiting[number]
                 self._open[number] = size

@@ -41,7 +41,7 @@ class RuntimeEngine:
             heads[layer.role] += layer.heads
         self._limit = AnswerLimit(most_bytes, heads)
         self._calls: dict[int, Message] = {}
-        self._turns = Turns(most_bytes, self._fail)
+        self._turns = Turns(most_bytes, max(1, threads // 2), self._fail)  # other threads are left for short calls
         self._lock = threading.Lock()
         self._streams, self._writer = ThreadPoolExecutor(max(1, threads), "stream"), ThreadPoolExecutor(1, "writer")
         start_thread(self._return_results)

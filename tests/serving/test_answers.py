@@ -31,7 +31,7 @@ def test_a_size_counts_hypotheses_heads_lengths_and_the_search() -> None:
 
 def test_calls_wait_until_there_is_room() -> None:
     begun, failed = list[int](), list[int]()
-    turns = Turns(10, lambda number, _: failed.append(number))
+    turns = Turns(10, 2, lambda number, _: failed.append(number))
 
     def work(number: int) -> None:
         begun.append(number)
@@ -47,6 +47,9 @@ def test_calls_wait_until_there_is_room() -> None:
     turns.end(1)
     turns.end(2)
     assert (begun, failed) == ([0, 1, 2, 4, 5], [4])
+    turns.begin(6, 1, lambda: work(6))
+    turns.begin(7, 1, lambda: work(7))
+    assert begun[-1] == 6, "no more than two at once"
 
 
 def test_frames_come_between_each_other() -> None:

@@ -221,8 +221,12 @@ def _sentences(kind: type[Parameters], problem: pydantic.ValidationError) -> lis
         message = error["msg"].removeprefix("Value error, ")
         if error["type"] == "extra_forbidden":
             close = difflib.get_close_matches(name[:50], known, 1)
-            hint = f"did you mean `{close[0]}`?" if close else f"there are: {', '.join(known)}"
-            sentence = f"unknown parameter {excerpt(name)}; {hint}"
+            names = (
+                ""
+                if any("; there are: " in said for said in sentences.values())
+                else f"; there are: {', '.join(known)}"
+            )
+            sentence = f"unknown parameter {excerpt(name)}" + (f"; did you mean `{close[0]}`?" if close else names)
         elif error["type"] == "missing":
             sentence = f"`{name}` is missing"
         elif error["type"] == "value_error":

@@ -86,14 +86,14 @@ def _private_folder(final: Path) -> Iterator[Path]:
             private = Path(tempfile.mkdtemp(".partial", f".{final.name[:50]}.regard-", final.parent))
         except OSError as problem:
             raise OSError(problem.errno, problem.strerror, str(final)) from None
-        with lock_folder(private):
+        with contextlib.ExitStack() as stack:
+            with contextlib.suppress(FileNotFoundError):
+                stack.enter_context(lock_folder(private))
             if not private.is_dir():  # taken for a leftover before it was locked
                 continue
-            try:
-                yield private
-            finally:
-                _give_back(private)
-                shutil.rmtree(private, ignore_errors=True)
+            stack.callback(shutil.rmtree, private, ignore_errors=True)
+            stack.callback(_give_back, private)
+            yield private
             return
 
 

@@ -11,7 +11,7 @@ import re
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -379,10 +379,10 @@ def _open_output(
             yield sink
         return
     if output.is_symlink():  # the link stays, and leads to the result
-        try:
+        with suppress(OSError, RuntimeError):  # of a link that leads to itself, before Python 3.13
             output = output.resolve()
-        except (OSError, RuntimeError):  # RuntimeError: before Python 3.13
-            raise UsageError(f"`output={output}`: a link that leads to itself; remove it") from None
+        if output.is_symlink():
+            raise UsageError(f"`output={output}`: a link that leads to itself; remove it")
     files = _fingerprints(runs[0])
     for number, other in enumerate(runs[1:], 2):
         files |= {f"{name} of model {number}": digest for name, digest in _fingerprints(other).items()}

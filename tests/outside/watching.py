@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -15,6 +16,8 @@ from regard.runtime.native import COMPILERS
 
 HERE = Path(__file__).parent
 TESTS, PACKAGE = HERE.parent, Path(regard.__file__).parent
+PRIVATE = re.compile(r"/\.([^/]+)\.regard-[^/]+\.partial(?:/\1(?=/|$))?")
+"""A folder that an atomic write makes beside what it replaces, and what is written in it under that name."""
 FILES = ("read", "write", "list", "execute", "library")
 INSTALLATION = [
     *(Path(root) for root in {sys.prefix, sys.base_prefix, sysconfig.get_path("purelib")}),
@@ -69,9 +72,10 @@ def strange(log: Path, given: Iterable[Path], own: Iterable[Path], current: Path
     """Return the events that a command has no right to.
 
     It may read the folders and files `given` and the installation, write what it was told to write and in `own`
-    folders, and open the `current` folder itself, as syncing names does, without listing it. The folder of the package is
-    listed by imports, whenever its content has changed. A name that begins with
-    that of a file given is one beside it, as atomic writes and marks are. Of programs it may start C compilers.
+    folders, and open and list the `current` folder itself, where syncing names and leftovers of killed commands lie. The
+    folder of the package is listed by imports, whenever its content has changed. A name that begins with that of a file
+    given is one beside it, as marks are, and so is one in a folder that atomic writes make for it. Of programs it may
+    start C compilers.
     """
     given, own = [os.path.realpath(path) for path in given], [os.path.realpath(path) for path in own]
     installed = [os.path.realpath(path) for path in (*INSTALLATION, *SYSTEM)] + [str(path) for path in SYSTEM]
@@ -79,7 +83,7 @@ def strange(log: Path, given: Iterable[Path], own: Iterable[Path], current: Path
         f"{event} {what}"
         for event, what in events(log)
         if not _is_right(event, what, given, own, installed)
-        and not (event in ("read", "write") and os.path.realpath(what) == os.path.realpath(current))
+        and not (event in ("read", "write", "list") and os.path.realpath(what) == os.path.realpath(current))
         and not (event == "list" and os.path.realpath(what) == os.path.realpath(PACKAGE.parent))
     ]
 
@@ -91,7 +95,7 @@ def _is_right(event: str, what: str, given: list[str], own: list[str], installed
         return False
     if event == "library" and "/" not in what:
         return True
-    path = os.path.realpath(what)
+    path = PRIVATE.sub(r"/\1", os.path.realpath(what))
     if event in ("execute", "library"):
         return _is_in(path, [*installed, *own])
     if any(path.startswith(root) for root in given) or _is_in(path, own):

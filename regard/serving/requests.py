@@ -223,7 +223,7 @@ def _sentences(kind: type[Parameters], problem: pydantic.ValidationError) -> lis
             close = difflib.get_close_matches(name[:50], known, 1)
             names = (
                 ""
-                if any("; there are: " in said for said in sentences.values())
+                if any("; there are: " in sentence for sentence in sentences.values())
                 else f"; there are: {', '.join(known)}"
             )
             sentence = f"unknown parameter {excerpt(name)}" + (f"; did you mean `{close[0]}`?" if close else names)

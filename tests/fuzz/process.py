@@ -76,7 +76,8 @@ def _become(arguments: Sequence[str], folder: Path, streams: Sequence[Path], bef
         os.environ["OMP_NUM_THREADS"] = "1"  # beside other work, threads of CTranslate2 spin for minutes in a fork
         for number, stream in enumerate(streams):
             os.dup2(os.open(stream, os.O_RDWR | os.O_CREAT, 0o600), number)
-        sys.stdin, sys.stdout, sys.stderr = (os.fdopen(n, mode) for n, mode in ((0, "r"), (1, "w"), (2, "w")))
+        sys.stdin, sys.stdout = os.fdopen(0, "r"), os.fdopen(1, "w")
+        sys.stderr = os.fdopen(2, "w", errors="backslashreplace")  # as Python opens it
         resource.setrlimit(resource.RLIMIT_CPU, (PROCESSOR_SECONDS, PROCESSOR_SECONDS))
         resource.setrlimit(resource.RLIMIT_FSIZE, (LARGEST_FILE, LARGEST_FILE))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))

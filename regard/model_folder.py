@@ -38,7 +38,7 @@ from regard.settings import Settings
 CONFIG, WEIGHTS, ALIGNMENT = "config.json", "model.safetensors", "alignment.json"
 LANGUAGES = "languages.json"
 READ = (CONFIG, WEIGHTS, ALIGNMENT, LANGUAGES, "README.md", "train.toml", "journal.jsonl")
-"""What is read in a model folder by these names."""
+"""Names of the files that are read in a model folder."""
 FORMAT: Final = 1
 """The version of the folder's format; a folder of another version is refused."""
 _REMEDY = "copy the folder again from where the model was trained, or train the model again"

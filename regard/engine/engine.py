@@ -14,9 +14,9 @@ import numpy as np
 import torch
 
 from regard.engine.autotune import cached, fastest, seconds
+from regard.engine.c_search import LibraryModel
 from regard.engine.continuous_batching import BatchLimits, DecodeRequest, decode_requests, stream
 from regard.engine.ctranslate2 import CTranslate2, export_folder, up_to_date
-from regard.engine.library import LibraryModel
 from regard.engine.packed_model import PackedModel, pack_model, why_not_packed
 from regard.engine.program import Precision
 from regard.errors import MissingExtra, ModelFolderError, UsageError

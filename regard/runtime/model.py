@@ -307,18 +307,18 @@ class RuntimeModel:
         """
         library, error, count = self._library, ctypes.create_string_buffer(_ERROR_SIZE), ctypes.c_size_t()
         rest = (len(sources), *_arrays(prefixes), ctypes.byref(_structure(options)), error, _ERROR_SIZE)
-        result = library.regard_translate_ids(self._model, *_arrays(sources), *rest)
-        if not result:
+        if not (result := library.regard_translate_ids(self._model, *_arrays(sources), *rest)):
             raise _problem(error.value.decode("utf-8", "replace"))
-        searched = []
-        for index in range(len(sources)):
-            hypotheses = []
-            for rank in range(library.regard_hypotheses(result, index)):
-                tokens = library.regard_tokens(result, index, rank, ctypes.byref(count))
-                hypotheses.append((tuple(tokens[: count.value]), library.regard_score(result, index, rank)))
-            searched.append(hypotheses)
-        library.regard_free(result)
-        return searched
+
+        def target(index: int, rank: int) -> tuple[tuple[int, ...], float]:
+            tokens = library.regard_tokens(result, index, rank, ctypes.byref(count))
+            return tuple(tokens[: count.value]), library.regard_score(result, index, rank)
+
+        try:
+            ranks = [range(library.regard_hypotheses(result, index)) for index in range(len(sources))]
+            return [[target(index, rank) for rank in own] for index, own in enumerate(ranks)]
+        finally:
+            library.regard_free(result)
 
     def queue(self, threads: int) -> RuntimeQueue:
         """Start threads that translate calls which arrive at any time, with continuous batching."""

@@ -18,10 +18,11 @@ from pathlib import Path
 import numpy as np
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT), str(ROOT / "tools")]
+sys.path[:0] = [str(ROOT), str(ROOT / "tools"), str(ROOT / "tests")]
 
 import build_library  # noqa: E402
-from regard.engine.program import Weight, _Context, _Operation, address  # noqa: E402
+from kernel_programs import Context  # noqa: E402
+from regard.engine.program import Weight, _Operation, address  # noqa: E402
 from regard.runtime import native  # noqa: E402
 
 SHAPES = ((128, 256), (128, 384), (128, 8000), (512, 1536), (512, 2048), (2048, 512), (512, 8000))
@@ -77,7 +78,7 @@ class Product:
     def runner(self, rows: int) -> Callable[[int], None]:
         """Return a function that computes the product of this many rows several times."""
         registers = np.random.default_rng(1).normal(size=rows * (self.K + self.V) + LANES).astype(np.float32)
-        context = _Context(
+        context = Context(
             rows=rows, offsets=address(self.offsets), widths=address(self.widths), registers=address(registers)
         )
         run, arguments = self.kernels.run, (self.team, ctypes.addressof(self.operation), 1, ctypes.addressof(context))

@@ -81,8 +81,6 @@ def _make(options: argparse.Namespace) -> None:
     (options.folder / "tokens.json").write_text(json.dumps(source.tokens(range(len(source)))), "utf-8")
     if options.model in SHAPES:
         _export(folder, options.folder / "ctranslate2")
-        if options.run is not None:
-            _cache_export(folder)
 
 
 def _export(folder: Path, out: Path) -> None:
@@ -117,18 +115,6 @@ def _random(options: argparse.Namespace, folder: Path) -> None:
         Tokenizer(vocabulary, vocabulary, kind),
     )
     save_weights(folder, named_weights(model))
-
-
-def _cache_export(folder: Path) -> None:
-    """Put an export into the folder, so that the engine `auto` has a choice."""
-    from regard.engine.ctranslate2 import export_folder
-    from regard.errors import RegardError
-    from regard.interchange.ctranslate2 import export
-
-    try:
-        export(folder, export_folder(folder, "int8"), "int8")
-    except RegardError as error:
-        print(f"auto has no choice: {error}")
 
 
 def _made_from(options: argparse.Namespace) -> str:

@@ -45,7 +45,7 @@ def _compare(run: Path, precision: Any, file: Path, lines: list[str], options: a
 
     export(run, file, precision, options.lines)
     runtime = RuntimeTranslator(file)
-    translator = load_translator(run, engine="native", precision=precision)
+    translator = load_translator(run, precision=precision)
     if precision == "float32":
         translator.engine.reason = "compared with PyTorch"  # decode by the model itself
     for beam in BEAMS:

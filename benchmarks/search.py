@@ -43,7 +43,7 @@ def main() -> None:
     for sentences, beams in ((1, 1), (64, 1), (1, 5), (64, 5)):
         print(f"| {sentences} | {beams} | {min(step_cost(sentences, beams) for _ in range(5)):.0f} |")
     if options.run is not None:
-        compare(load(options.run, engine="native"), read_lines(options.source), read_lines(options.reference))
+        compare(load(options.run), read_lines(options.source), read_lines(options.reference))
 
 
 def seconds(work: Callable[[], object]) -> float:

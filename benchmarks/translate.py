@@ -222,7 +222,6 @@ class Bench:
             "source": self._source(cell),
             "data": self.data,
             "precision": cell.translator.precision,
-            "engine": cell.translator.engine if cell.translator.peer is None else None,
             "beam": cell.beam,
             "forced": FORCED if cell.mode == "forced" else None,
             "max-length": NATURAL,

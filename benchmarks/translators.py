@@ -30,7 +30,6 @@ class Translator:
     peer: str | None = None  # the environment; None: Regard's own
     precision: str = "float32"
     models: tuple[str, ...] = ("tiny", "base")
-    engine: str = "native"  # of Regard
     forced: bool = True  # can be made to take a given number of steps
     natural: bool = False  # takes the weights of a run
     quick: bool = False  # is part of --quick
@@ -39,8 +38,8 @@ class Translator:
 
     @property
     def ours(self) -> bool:
-        """True for the native engine of this checkout."""
-        return self.adapter == "regard_translate" and self.engine == "native"
+        """True for this checkout."""
+        return self.adapter == "regard_translate"
 
 
 def _ours(precision: str, whole: bool = False) -> Translator:
@@ -59,7 +58,6 @@ TRANSLATORS = {
     "regard": _ours("int8", whole=True),
     "regard-bfloat16": replace(_ours("bfloat16"), models=("tiny", "base")),
     "regard-float32": _ours("float32"),
-    "regard-auto": replace(_ours("int8"), models=("tiny", "base"), engine="auto", forced=False),
     "ctranslate2": _ctranslate2("best", whole=True),
     "ctranslate2-float32": _ctranslate2("float32"),
     "hf": Translator("transformers generate", "hf_translate", "hf", natural=True, rounds=1),

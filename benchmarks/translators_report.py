@@ -116,8 +116,7 @@ def _table(measured: Measured, rows: list[Row], mode: str, title: str, beam: int
 
 
 def _label(row: Row) -> str:
-    engine = "" if row.translator.engine == "native" else f", engine {row.translator.engine},"
-    return f"{row.translator.label}{engine} {_precision(row)}"
+    return f"{row.translator.label} {_precision(row)}"
 
 
 def _precision(row: Row) -> str:

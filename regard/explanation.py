@@ -18,7 +18,7 @@ from regard.evaluation.faithfulness import measure_faithfulness
 from regard.models import Batch, Decoder, Model, State
 from regard.models.recurrent import NoAttentionDecoder, RecurrentDecoder, RecurrentEncoder
 from regard.pipeline import AlignmentChoice, Caption, Captioner, ImageInput, Translation, Translator, last_layer
-from regard.search.search_steps import Candidate, SearchStep
+from regard.runtime.search_steps import Candidate, SearchStep
 from regard.shapes import Tensor
 from regard.visualisation import Overlay, SourceImage
 from regard.visualisation.explanation_data import (

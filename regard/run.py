@@ -345,7 +345,7 @@ class _Session:
         settings, lines = load_settings(self.out), random.Random(0).sample(sources, min(MOST_SCORED, len(sources)))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            translations = load(self.out, self.device, "native").translate(lines)
+            translations = load(self.out, self.device).translate(lines)
         lowest = (min((part.score for part in translation.parts), default=0.0) for translation in translations)
         scores = sorted(score for score in lowest if -math.inf < score < 0)  # 0: copied
         threshold = math.floor(1e4 * scores[int(DOUBTFUL * len(scores))]) / 1e4 if scores else None

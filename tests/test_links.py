@@ -195,17 +195,3 @@ def test_digests_of_files_elsewhere_are_refused(run: Path, name: str) -> None:
         with pytest.raises(RegardError, match="wanted names of files in the folder, got"):
             read(run)
     assert not is_file_name(name)
-
-
-@pytest.mark.parametrize("part", ["exports", "exports/ctranslate2-float32", "exports/ctranslate2-float32/model.bin"])
-def test_an_export_elsewhere_is_passed_over_aloud(run: Path, tmp_path: Path, part: str) -> None:
-    path = run / "exports" / "ctranslate2-float32"
-    path.mkdir(parents=True)
-    (path / "model.bin").write_bytes(b"model")
-    move_out(run / part, tmp_path / "outside")
-    with warnings.catch_warnings(record=True) as warned:
-        warnings.simplefilter("always")
-        load(run)
-    assert any("a link that leads out of the folder" in str(warning.message) for warning in warned)
-    with pytest.raises(ModelFolderError, match="a link that leads out of the folder"):
-        load(run, engine="ctranslate2")

@@ -71,7 +71,7 @@ def caption(options: Options) -> None:
     from machine import clock
 
     model = build(recipe(options).model, 0, VOCABULARY, False).eval()
-    engine = Engine(model, "native", options.precision)  # type: ignore[arg-type]
+    engine = Engine(model, options.precision)  # type: ignore[arg-type]
     print(engine.describe())
     pixels = torch.from_numpy(random_captioned_images(options.images)[0])
     settings = SearchSettings(beam=options.beam, length_penalty=0.0)

@@ -56,7 +56,6 @@ class TranslationOptions:
     source: Path
     data: Path  # folder written by prepare.py
     precision: str
-    engine: str  # of Regard
     beam: int
     forced: int | None  # steps of every sentence; None: natural length
     max_length: int  # tokens of the longest target at natural length
@@ -196,7 +195,6 @@ def _options(name: str) -> TranslationOptions:
     parser.add_argument("--source", type=Path)
     parser.add_argument("--data", type=Path)
     parser.add_argument("--precision", default="float32")
-    parser.add_argument("--engine", default="native")
     parser.add_argument("--beam", type=int, default=1)
     parser.add_argument("--forced", type=int)
     parser.add_argument("--max-length", type=int, default=60)

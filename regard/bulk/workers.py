@@ -170,7 +170,7 @@ class _Loaded:
 
     def __init__(self, translator: Translator) -> None:
         self._translator = translator
-        translator.engine.warm_up()
+        translator.engine.prepare()
 
     def __call__(self) -> Translator:
         return self._translator

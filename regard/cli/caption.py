@@ -35,7 +35,6 @@ def caption(
     prefix: options.Prefix = "",
     forbid: options.Forbid = None,
     with_: options.With = None,
-    engine: options.Engine = "auto",
     precision: options.Precision = "float32",
     device: options.Device = "auto",
     threads: options.Threads = None,
@@ -56,7 +55,7 @@ def caption(
     causes, runs = list[str](), [run, *(with_ or ())]
     if not (files := _files(images, causes)):
         raise DataError(*causes)
-    captioner = load_captioner(runs if len(runs) > 1 else run, options.select_device(device), engine, precision)
+    captioner = load_captioner(runs if len(runs) > 1 else run, options.select_device(device), precision)
     arguments = {"nbest": nbest, **search_options(context, seed), "readings": regions and format == "jsonl"}
     arguments["constraints"] = Constraints(prefix, forbid=tuple(forbid or ()))
     output = OutputFormat(format == "jsonl", nbest)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from regard.cli.app import app, say, setup_process, warn
-from regard.cli.options import Debug, Device, Engine, Precision, Quiet, Run, Seed, Threads, select_device
+from regard.cli.options import Debug, Device, Precision, Quiet, Run, Seed, Threads, select_device
 from regard.cli.search_options import search_command, search_options
 from regard.data.bleu_tokenizer import BleuTokenizer
 from regard.errors import LineError, UsageError
@@ -56,7 +56,6 @@ def evaluate(
     bleu_tokenizer: Annotated[
         BleuTokenizer | None, typer.Option(help="How BLEU splits words; by default as the target language needs it.")
     ] = None,
-    engine: Engine = "auto",
     precision: Precision = "float32",
     device: Device = "auto",
     threads: Threads = None,
@@ -72,7 +71,7 @@ def evaluate(
     """
     setup_process(threads, quiet, debug, seed)
     _check_options(context.params)
-    load = {"device": select_device(device), "engine": engine, "precision": precision}
+    load = {"device": select_device(device), "precision": precision}
     search = search_options(context)
     if images is not None and captions is not None:
         test_set = _CaptionTestSet(images, captions, skip_bad)

@@ -1,4 +1,4 @@
-"""Options that several commands declare alike: device, threads, seed, engine, precision, constraints, output format."""
+"""Options that several commands declare alike: device, threads, seed, precision, constraints, output format."""
 
 from __future__ import annotations
 
@@ -15,10 +15,6 @@ Run = Annotated[Path, typer.Argument(help="A model folder or run folder.")]
 TranslatorFile = Annotated[Path, typer.Argument(help="A model folder, run folder or runtime file.")]
 Device = Annotated[str, typer.Option(help="Device to compute on: auto, cpu, cuda or mps.")]
 Threads = Annotated[int | None, typer.Option(min=1, max=1024, help="CPU threads; one per core if left out.")]
-Engine = Annotated[
-    Literal["auto", "native", "ctranslate2"],
-    typer.Option(help="Decoding engine; auto: the fastest here that supports the other options."),
-]
 Precision = Annotated[
     Literal["float32", "bfloat16", "int8"],
     typer.Option(help="Precision of the weights in decoding; int8 is the fastest for text on a CPU."),

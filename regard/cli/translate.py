@@ -78,7 +78,6 @@ def translate(
     workers: WorkerCount = 1,
     cluster: Cluster = None,
     column: Column = None,
-    engine: options.Engine = "auto",
     precision: options.Precision = "float32",
     device: options.Device = "auto",
     threads: options.Threads = None,
@@ -99,8 +98,8 @@ def translate(
     search, runs = search_options(context, seed), [run, *(with_ or ())]
     options.check_output(output, "/dev/stdin" if file == "-" else file, *runs)
     open_model = _runtime_file if is_file else _model_folders
-    model = open_model(context, runs, engine, device, precision)
-    conditions = {"engine": model.engine, "device": model.device}
+    model = open_model(context, runs, device, precision)
+    conditions = {"device": model.device}
     constraints = Constraints(prefix, tuple(term or ()), tuple(forbid or ()))
     lines, parser = _input(context, model, constraints, search)
     total = lines.checked(parser)
@@ -155,14 +154,11 @@ class _Model:
     make: Callable[[], Translator | RuntimeTranslator]
     settings: Callable[[], SearchSettings]
     max_line: int
-    engine: str
     device: str
     folder: Path | None  # None: a runtime file
 
 
-def _model_folders(
-    context: typer.Context, runs: list[Path], engine: options.Engine, device: str, precision: options.Precision
-) -> _Model:
+def _model_folders(context: typer.Context, runs: list[Path], device: str, precision: options.Precision) -> _Model:
     """Return a model folder, or several as an ensemble."""
     from regard.model_folder import load_settings
     from regard.pipeline import load_translator
@@ -171,15 +167,14 @@ def _model_folders(
     if is_cluster and device not in ("auto", "cpu"):
         raise UsageError(f"--cluster and --device {device}: clusters translate on the CPU only; leave one out")
     device = options.select_device("cpu" if is_cluster else device)
-    engine = _engine(engine, workers, device, runs[0], is_cluster)
-    make = partial(load_translator, runs if len(runs) > 1 else runs[0], device, engine, precision)
+    if workers > 1 and device != "cpu":
+        raise UsageError(f"--workers {workers}: processes share the CPU only; give --device cpu, or one worker")
+    make = partial(load_translator, runs if len(runs) > 1 else runs[0], device, precision)
     settings = load_settings(runs[0]).search
-    return _Model(make, lambda: settings, settings.max_line, engine, device, runs[0])
+    return _Model(make, lambda: settings, settings.max_line, device, runs[0])
 
 
-def _runtime_file(
-    context: typer.Context, runs: list[Path], engine: options.Engine, device: str, precision: options.Precision
-) -> _Model:
+def _runtime_file(context: typer.Context, runs: list[Path], device: str, precision: options.Precision) -> _Model:
     """Return a runtime file. Raises UsageError, with all causes, for options that only model folders have."""
     from regard.pipeline import open_runtime
 
@@ -200,16 +195,9 @@ def _runtime_file(
         raise UsageError(*causes)
     source = context.get_parameter_source("precision")
     wanted = precision if source is not None and source.name == "COMMANDLINE" else None
-    translator = open_runtime(runs[0], device, engine, wanted, given["threads"])
+    translator = open_runtime(runs[0], device, wanted, given["threads"])
     max_line = translator.model.options().max_line
-    return _Model(lambda: translator, lambda: translator.search, max_line, "native", "cpu", None)
-
-
-def _engine(engine: options.Engine, workers: int, device: str, run: Path, is_cluster: bool) -> options.Engine:
-    """Return the engine to load: several processes that measured for themselves could choose different ones."""
-    if workers > 1 and device != "cpu":
-        raise UsageError(f"--workers {workers}: processes share the CPU only; give --device cpu, or one worker")
-    return "native" if engine == "auto" and (workers > 1 or is_cluster or not (run / "exports").is_dir()) else engine
+    return _Model(lambda: translator, lambda: translator.search, max_line, "cpu", None)
 
 
 def _find_input(context: typer.Context) -> Literal["text", "jsonl", "html", "xml"]:
@@ -289,8 +277,6 @@ def _refuse_to_stream(context: typer.Context, search: dict[str, Any]) -> None:
     causes = []
     if flags := ", ".join(filter(None, [_changed(context, NOT_STREAMED), *searched])):
         causes.append(f"--stream and {flags}: text already printed cannot be changed; leave one out")
-    if context.params["engine"] == "ctranslate2":
-        causes.append("--stream and --engine ctranslate2: this engine returns whole translations; leave one out")
     if causes:
         raise UsageError(*causes)
 
@@ -335,7 +321,7 @@ def _pool(
 
     source = context.get_parameter_source("workers")
     count = given["workers"] if source is not None and source.name == "COMMANDLINE" else None
-    model_options = {"engine": model.engine, "precision": given["precision"], "threads": given["threads"] or 1}
+    model_options = {"precision": given["precision"], "threads": given["threads"] or 1}
     job = ClusterJob(translator, lines, given["chunk"], tuple(runs), count, model_options)
     return ClusterWorkers(given["cluster"], job)
 

@@ -1,7 +1,7 @@
-"""Fast decoding: weights prepared once, sentences that come and go."""
+"""Decoding of a model in memory: by the C library, or by PyTorch."""
 
 from regard.engine.continuous_batching import BatchLimits, DecodeRequest, decode_requests
-from regard.engine.engine import Engine, EngineName
+from regard.engine.engine import Engine
 from regard.engine.packed_model import PackedModel, pack_model, why_not_packed
 from regard.engine.program import Precision
 
@@ -9,7 +9,6 @@ __all__ = [
     "BatchLimits",
     "DecodeRequest",
     "Engine",
-    "EngineName",
     "PackedModel",
     "Precision",
     "decode_requests",

@@ -1,14 +1,15 @@
-"""The C library as the search of a model in memory: whatever it can do, by the program that runs runtime files."""
+"""The C library as the search of a model in memory: the library that runs runtime files, given token ids."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from regard.engine.continuous_batching import DecodeRequest
 from regard.engine.packed_model import PackedModel
 from regard.engine.runtime_file import position_counts, runtime_file
 from regard.model_folder import ModelFolder
 from regard.runtime.model import Options, RuntimeModel
+from regard.runtime.search_steps import SearchStep
 from regard.search import Hypothesis, Rule, SearchSettings, SuppressTokens
 from regard.search.rules import LengthPenalty
 
@@ -25,34 +26,57 @@ class LibraryModel:
         self._max_source, self._max_steps = position_counts(folder.settings.search, packed.max_target)
         self._max_target, self._byte_tokens = packed.max_target, folder.tokenizer.target.byte_tokens
 
-    def can(self, requests: Sequence[DecodeRequest], settings: SearchSettings, rules: Sequence[Rule]) -> bool:
-        """Return whether the library searches as these settings, rules and tasks say: by a beam, without terms."""
-        is_plain = not settings.sample and settings.groups == 1 and tuple(rules) == (SuppressTokens(),)
-        return is_plain and all(self._can(request, settings) for request in requests)
+    def why_not(self, requests: Sequence[DecodeRequest], settings: SearchSettings, rules: Sequence[Rule]) -> str | None:
+        """Return why the library cannot search as these settings, rules and tasks say; None if it can."""
+        causes = {
+            "samples": settings.sample,
+            "groups of beams": settings.groups > 1,
+            "rules of its own": tuple(rules) != (SuppressTokens(),),
+            "required terms": any(request.task.terms for request in requests),
+            "forbidden words": any(request.task.banned for request in requests),
+            "limits of its own": not all(self._has_usual_limits(request, settings) for request in requests),
+        }
+        return next((f"the last search had {cause}" for cause, is_there in causes.items() if is_there), None)
 
-    def _can(self, request: DecodeRequest, settings: SearchSettings) -> bool:
+    def _has_usual_limits(self, request: DecodeRequest, settings: SearchSettings) -> bool:
+        """Return whether the target may be as long as the settings say, within the positions of the library's model."""
         task, length = request.task, request.source_length
         most = settings.max_steps(length, self._max_target, len(task.prefix))
-        return (
-            not task.terms
-            and not task.banned
-            and task.byte_tokens is self._byte_tokens
-            and length <= self._max_source
-            and task.max_steps == most <= self._max_steps
-        )
+        has_room = length <= self._max_source and task.max_steps == most <= self._max_steps
+        return has_room and task.byte_tokens is self._byte_tokens
 
     def decode(
         self, requests: Sequence[DecodeRequest], settings: SearchSettings, threads: int
     ) -> list[list[Hypothesis]]:
         """Search for the targets of requests; return the hypotheses of each, best first."""
-        s, penalty = settings, LengthPenalty(settings.length_penalty)
-        lengths = (s.max_ratio, s.max_extra, s.min_length, s.max_length or -1)
-        options = Options(s.beam, s.beam, s.length_penalty, *lengths, s.no_repeat_ngram, 1, 1, threads, *(0,) * 4)
-        results = list[list[Hypothesis]]()
+        results, options = list[list[Hypothesis]](), _options(settings, threads)
         for start in range(0, len(requests), _TOGETHER):
             part = requests[start : start + _TOGETHER]
             prefixes = [request.task.prefix for request in part]
-            for hypotheses in self._model.search([request.source_ids for request in part], prefixes, options):
-                scored = ((ids, score * penalty(len(ids) + 1), score) for ids, score in hypotheses)
-                results.append([Hypothesis(*item) for item in scored])
+            targets, _ = self._model.search([request.source_ids for request in part], prefixes, options)
+            results += [_hypotheses(ranked, settings) for ranked in targets]
         return results
+
+    def stream(self, request: DecodeRequest, settings: SearchSettings, threads: int) -> Iterator[tuple[int, ...]]:
+        """Yield the token ids of one target after each step, end of sentence not counted."""
+        return self._model.stream_ids(request.source_ids, request.task.prefix, _options(settings, threads))
+
+    def trace(
+        self, request: DecodeRequest, settings: SearchSettings, threads: int
+    ) -> tuple[list[Hypothesis], list[SearchStep]]:
+        """Search for the target of one request; return its hypotheses, best first, and the steps of the search."""
+        options = _options(settings, threads)
+        options.trace = 1
+        (ranked,), steps = self._model.search([request.source_ids], [request.task.prefix], options)
+        return _hypotheses(ranked, settings), steps
+
+
+def _hypotheses(ranked: Sequence[tuple[tuple[int, ...], float]], settings: SearchSettings) -> list[Hypothesis]:
+    penalty = LengthPenalty(settings.length_penalty)
+    return [Hypothesis(ids, score * penalty(len(ids) + 1), score) for ids, score in ranked]
+
+
+def _options(settings: SearchSettings, threads: int) -> Options:
+    s = settings
+    lengths = (s.max_ratio, s.max_extra, s.min_length, s.max_length or -1)
+    return Options(s.beam, s.beam, s.length_penalty, *lengths, s.no_repeat_ngram, 1, 1, threads, *(0,) * 4)

@@ -1,11 +1,9 @@
-"""Continuous batching: as sentences finish, others take their rows, in as many threads as there are models."""
+"""Continuous batching over PyTorch: as sentences finish, others take their rows."""
 
 from __future__ import annotations
 
-import threading
 from collections import deque
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import torch
@@ -35,14 +33,15 @@ class DecodeRequest:
 
 @dataclass(frozen=True)
 class BatchLimits:
-    """Most that one thread decodes together: hypotheses (`rows`), and source tokens with their padding (`tokens`)."""
+    """Most that is decoded together: hypotheses (`rows`), and source tokens with their padding (`tokens`)."""
 
-    rows: int = 96
+    rows: int = 160
     tokens: int = 4096
 
 
+@torch.inference_mode()
 def decode_requests(
-    models: Sequence[DecodingModel],
+    model: DecodingModel,
     requests: Sequence[DecodeRequest],
     settings: SearchSettings,
     rules: Sequence[Rule] = (SuppressTokens(),),
@@ -50,22 +49,25 @@ def decode_requests(
 ) -> list[list[Hypothesis]]:
     """Decode requests by continuous batching; return the hypotheses of each, best first, in their order.
 
-    Task ids are unique. Each model works in a thread of its own. The longest sources go first; no sentence depends on
-    those it is batched with.
+    Task ids are unique. The longest sources go first; no sentence depends on those it is batched with.
     """
-    queue = _Queue(requests, limits or BatchLimits(), settings.beam)
-    if len(models) == 1 or len(requests) == 1:
-        results = _decode_queue(models[0], queue, settings, rules)
-    else:
-        results = {}
-        with ThreadPoolExecutor(len(models), "regard-decode") as pool:
-            workers = [pool.submit(_decode_queue, model, queue, settings, rules) for model in models]
-            try:
-                for worker in workers:
-                    results |= worker.result()
-            except BaseException:  # a failure in one thread, or Ctrl-C, stops all
-                queue.close()
-                raise
+    waiting = deque(sorted(requests, key=lambda request: -request.source_length))
+    lengths = {request.task.id: request.source_length for request in requests}
+    results, limits = dict[int, list[Hypothesis]](), limits or BatchLimits()
+    decoding: Decoding | None = None
+    while waiting or decoding:
+        tasks = decoding.beams.tasks if decoding else ()
+        room = BatchLimits(
+            limits.rows - len(tasks) * settings.beam, limits.tokens - sum(lengths[task.id] for task in tasks)
+        )
+        finished: list[Finished] = []
+        if joining := _next(waiting, room, settings.beam, not tasks, limits.rows // 4):
+            begun, finished = _begin(model, joining, settings, rules)
+            decoding = decoding.join(begun) if decoding and begun else decoding or begun
+        if decoding:
+            decoding, ended = decoding.step(model)
+            finished += ended
+        results |= {task.id: hypotheses for task, hypotheses in finished}
     return [results[request.task.id] for request in requests]
 
 
@@ -86,58 +88,20 @@ def stream(
     yield finished[0].hypotheses[0].ids
 
 
-class _Queue:
-    """Requests that no thread has begun, longest source first."""
+def _next(
+    waiting: deque[DecodeRequest], room: BatchLimits, beam: int, is_idle: bool, least: int
+) -> list[DecodeRequest]:
+    """Take the next requests that fit into the room; if nothing else is decoded, at least one.
 
-    def __init__(self, requests: Sequence[DecodeRequest], limits: BatchLimits, beam: int) -> None:
-        self.limits, self.beam, self._lock = limits, beam, threading.Lock()
-        self._requests = deque(sorted(requests, key=lambda request: -request.source_length))
-        self._lengths = {request.task.id: request.source_length for request in requests}
-
-    def take(self, tasks: Sequence[Task]) -> list[DecodeRequest]:
-        """Take the next requests that fit beside the open tasks; at least one if there are none.
-
-        Fewer than a quarter of the rows are not worth a separate first step: nothing is taken until more are free.
-        """
-        rows = len(tasks) * self.beam
-        if rows > self.limits.rows * 3 // 4:
-            return []
-        tokens = sum(self._lengths[task.id] for task in tasks)
-        taken: list[DecodeRequest] = []
-        with self._lock:
-            while self._requests:
-                length = self._requests[0].source_length
-                fits = rows + self.beam <= self.limits.rows and tokens + length <= self.limits.tokens
-                if not fits and (tasks or taken):
-                    break
-                taken.append(self._requests.popleft())
-                rows, tokens = rows + self.beam, tokens + length
-        return taken
-
-    def close(self) -> None:
-        """Drop all waiting requests."""
-        with self._lock:
-            self._requests.clear()
-
-
-def _decode_queue(
-    model: DecodingModel, queue: _Queue, settings: SearchSettings, rules: Sequence[Rule]
-) -> dict[int, list[Hypothesis]]:
-    """Take requests and decode them until none is left; return the hypotheses of each task id."""
-    results: dict[int, list[Hypothesis]] = {}
-    decoding: Decoding | None = None
-    with torch.inference_mode():
-        while True:
-            finished: list[Finished] = []
-            if requests := queue.take(decoding.beams.tasks if decoding else ()):
-                begun, finished = _begin(model, requests, settings, rules)
-                decoding = decoding.join(begun) if decoding and begun else decoding or begun
-            elif not decoding:
-                return results
-            if decoding:
-                decoding, ended = decoding.step(model)
-                finished += ended
-            results |= {task.id: hypotheses for task, hypotheses in finished}
+    Less room than `least` rows is not worth a separate first step: nothing is taken until there is more.
+    """
+    taken, rows, tokens = list[DecodeRequest](), room.rows, room.tokens
+    while waiting and (is_idle or room.rows >= least):
+        rows, tokens = rows - beam, tokens - waiting[0].source_length
+        if min(rows, tokens) < 0 and (taken or not is_idle):
+            break
+        taken.append(waiting.popleft())
+    return taken
 
 
 def _begin(

@@ -1,9 +1,8 @@
-"""Programs for the native kernels: a model's arithmetic as a list of operations on registers, run in one call."""
+"""Programs for the native kernels: a model's arithmetic as a list of operations on registers."""
 
 from __future__ import annotations
 
 import ctypes
-import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -25,7 +24,6 @@ KINDS = (
     "window", "past_window", "gate", "top_tokens",
 )  # fmt: skip
 PANEL, LANES = 64, 16
-MIN_POSITIONS = 256
 Positions = Callable[[int], Array]
 """The embeddings (n, D) of the first n positions."""
 Layer = tuple[torch.Tensor, torch.Tensor]
@@ -51,25 +49,9 @@ class _Operation(ctypes.Structure):
     )
 
 
-CONTEXT = (
-    "rows", "offsets", "widths", "registers", "tokens", "positions", "starts", "sentences", "memories", "entries",
-    "past", "stride", "lengths", "blocks", "k", "top_log_probs", "top_tokens", "eos_log_probs", "eos",
-    "suppressed", "states", "partial", "recorded", "recorded_stride",
-)  # fmt: skip
-
-
-class _Context(ctypes.Structure):
-    _fields_ = tuple((name, ctypes.c_int64) for name in CONTEXT)
-
-
 def address(array: Array) -> int:
     """Return the address of an array's first number."""
     return array.__array_interface__["data"][0]  # type: ignore[no-any-return]
-
-
-def padded_entries(entries: Array) -> Array:
-    """Round numbers of memory entries up to whole vectors, as the kernels lay them out."""
-    return (entries + LANES - 1) // LANES * LANES
 
 
 @dataclass
@@ -195,7 +177,7 @@ class Builder:
 
 
 class Program:
-    """Operations, and the buffers they point into. Threads may share a program; each has its own registers."""
+    """Operations, the widths of their registers, and the buffers that they point into."""
 
     def __init__(
         self,
@@ -205,53 +187,7 @@ class Program:
         positions: tuple[int, Positions] | None = None,
     ) -> None:
         self.operations, self.buffers, self.positions = operations, buffers, positions
-        self._count, self._address = len(operations), ctypes.addressof(operations)
-        self._position_count, self._lock = 0, threading.Lock()
         self.widths = np.array(widths, np.int64)
-        self._offsets = np.concatenate([[0], np.cumsum(self.widths)[:-1]]).astype(np.int64)
-        self._row_size, self._thread = int(self.widths.sum()) + LANES, threading.local()
-
-    def run(self, team: Team, rows: int, registers: Array | None = None, **fields: int) -> Array:
-        """Run for `rows` rows; return the registers, which are valid until this thread runs the program again."""
-        registers, context = self.registers(rows) if registers is None else registers, self._context()
-        for name, value in fields.items():
-            setattr(context, name, value)
-        context.rows, context.registers = rows, address(registers)
-        if kernels().regard_team_run(team.handle, self._address, self._count, ctypes.addressof(context)):
-            raise MemoryError(f"no memory for the kernels to compute {rows} rows; take smaller batches")
-        return registers
-
-    def ensure_positions(self, count: int) -> None:
-        """Make sure that there are embeddings for this many positions."""
-        if self.positions is None or count <= self._position_count:
-            return
-        with self._lock:  # programs that run meanwhile use the shorter table, which is kept
-            if count <= self._position_count:  # another thread made a longer one while this one waited
-                return
-            number, embeddings = self.positions
-            longer = max(MIN_POSITIONS, 2 * count)
-            table = np.ascontiguousarray(embeddings(longer), dtype=np.float32)
-            self.buffers.append(table)
-            self.operations[number].second = address(table)
-            self._position_count = longer
-
-    def register(self, registers: Array, number: int, rows: int) -> Array:
-        """Return one register as a matrix (rows, width)."""
-        start, width = int(self._offsets[number]) * rows, int(self.widths[number])
-        return registers[start : start + rows * width].reshape(rows, width)
-
-    def registers(self, rows: int) -> Array:
-        """Return this thread's registers, with room for at least `rows` rows."""
-        registers: Array | None = getattr(self._thread, "registers", None)
-        if registers is None or len(registers) < rows * self._row_size:
-            registers = self._thread.registers = np.empty(rows * self._row_size, np.float32)
-        return registers
-
-    def _context(self) -> _Context:
-        context: _Context | None = getattr(self._thread, "context", None)
-        if context is None:
-            context = self._thread.context = _Context(offsets=address(self._offsets), widths=address(self.widths))
-        return context
 
 
 @dataclass(frozen=True)
@@ -268,38 +204,10 @@ class EncoderProgram:
     states: tuple[int, ...] = ()
     direction_size: int = 0
 
-    def summary(self, registers: Array, starts: Array) -> Array:
-        """Return the summary (B, L, D) of sentences that begin at `starts`, whose last number is the end of all."""
-        rows, firsts, ends = int(starts[-1]), starts[:-1], starts[1:] - 1
-        if not self.states:
-            outputs = self.program.register(registers, self.outputs, rows)
-            sums = np.add.reduceat(outputs, firsts, axis=0)
-            means: Array = sums / (starts[1:] - firsts)[:, None].astype(np.float32)
-            return means[:, None]
-        parts, size = [], self.direction_size
-        for number in self.states:
-            states = self.program.register(registers, number, rows)
-            parts.append(np.concatenate([states[ends, :size], states[firsts, size:]], 1))
-        return np.stack(parts, 1)
-
-
-class Team:
-    """Team of threads that compute a program together, the caller among them; for one caller at a time."""
-
-    def __init__(self, threads: int) -> None:
-        self.handle = kernels().regard_team_open(threads)
-        if not self.handle:
-            raise MemoryError("no memory for the threads of the kernels; take fewer `threads`")
-        self.threads = int(kernels().regard_team_parts(self.handle))
-
-    def __del__(self) -> None:
-        if getattr(self, "handle", None):
-            kernels().regard_team_close(self.handle)
-
 
 def check_layout() -> None:
     """Assert that the structures declared here are those of kernels.h."""
     sizes = (ctypes.c_int64 * 5)()
     kernels().regard_sizes(ctypes.addressof(sizes))
-    declared = [ctypes.sizeof(Weight), ctypes.sizeof(_Operation), ctypes.sizeof(_Context), PANEL, LANES]
-    assert list(sizes) == declared, f"kernels.h has structures of {list(sizes)} bytes, program.py of {declared}"
+    declared, actual = [ctypes.sizeof(Weight), ctypes.sizeof(_Operation), PANEL, LANES], [*sizes[:2], *sizes[3:]]
+    assert actual == declared, f"kernels.h has structures of {actual} bytes, program.py of {declared}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -9,13 +10,13 @@ from typing import Any, Literal
 
 import torch
 
-from regard.atomic import atomic_folder
+from regard.atomic import atomic_folder, write_text
 from regard.data.vocabulary import BOS, EOS, Vocabulary
-from regard.engine.ctranslate2 import CTranslate2, fingerprint, import_ctranslate2, write_notes
 from regard.errors import ExportError
+from regard.interchange.ctranslate2_model import CTranslate2, import_ctranslate2
 from regard.interchange.parity import Parity, check_new
 from regard.interchange.probe_sentences import real_sentences
-from regard.model_folder import CONFIG, ModelFolder, load_folder
+from regard.model_folder import CONFIG, ModelFolder, load_folder, model_fingerprint
 from regard.models import Batch, ModelSettings, ctranslate2_obstacles
 from regard.search import Hypothesis, SearchSettings, search
 
@@ -33,6 +34,8 @@ PRECISIONS: dict[Precision, tuple[float, float]] = {
 """How far an export may be from the model: the mean difference of log-probabilities, in nats a token, and the least
 share of sentences with the same tokens."""
 GREEDY, BEAM = "greedy search", "beam search"
+NOTES = "regard.json"
+"""File of an export: fingerprint of its weights, precision, limits, and how it was checked."""
 BEAM_LEEWAY = 0.1
 """How much smaller that share may be with a beam, as the two searches prune a little differently."""
 POSITIONS = 4096
@@ -47,21 +50,20 @@ def export(folder: Path, out: Path, precision: Precision = "float32", source: Pa
     left behind then.
     """
     import_ctranslate2("an export to CTranslate2")
-    # Taken before the weights are read: if they change meanwhile, the export is out of date.
-    exported = fingerprint(folder) if (folder / CONFIG).is_file() else ""
+    # Taken before the weights are read: if they change meanwhile, the notes do not name them.
+    fingerprint = model_fingerprint(folder) if (folder / CONFIG).is_file() else ""
     model = load_folder(folder)
     if causes := ctranslate2_obstacles(model.settings.model):
         raise ExportError(*causes)
     check_new(out)
     sentences, origin = real_sentences(folder, model.tokenizer.source, source)
-    notes: dict[str, Any] = {"fingerprint": exported, "precision": precision, "max_source": POSITIONS}
-    notes["max_target"] = model.model.max_target
+    notes = {"fingerprint": fingerprint, "precision": precision, "max_source": POSITIONS}
     with atomic_folder(out) as folder_beside:
         write(model, folder_beside, precision)
-        write_notes(folder_beside, notes)
-        parity = compare(model, CTranslate2(folder_beside), sentences, origin)
+        parity = compare(model, CTranslate2(folder_beside, POSITIONS, model.model.max_target), sentences, origin)
         _check(parity, precision)
-        write_notes(folder_beside, {**notes, "parity": asdict(parity)})
+        notes |= {"max_target": model.model.max_target, "parity": asdict(parity)}
+        write_text(folder_beside / NOTES, json.dumps(notes, ensure_ascii=False, indent=2) + "\n")
     return parity
 
 

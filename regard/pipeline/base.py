@@ -49,9 +49,8 @@ class BasePipeline:
         engine: Engine | None = None,
     ) -> None:
         self.model, self.tokenizer, self.settings, self.choice = model, tokenizer, settings, choice
-        self.engine = engine or Engine(model)
-        if isinstance(model, Model):
-            self.engine.read(ModelFolder(settings, tokenizer, model))
+        folder = ModelFolder(settings, tokenizer, model) if isinstance(model, Model) else None
+        self.engine = engine or Engine(model, folder=folder)
         self._constraint_encoder = ConstraintEncoder(tokenizer.target)
 
     def cross_attention(self) -> list[str]:

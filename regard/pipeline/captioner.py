@@ -23,9 +23,9 @@ from regard.engine import DecodeRequest
 from regard.errors import DataError
 from regard.pipeline.base import BasePipeline, word_texts
 from regard.pipeline.translation import last_layer, result_html
+from regard.runtime.search_steps import SearchStep
 from regard.search import NO_CONSTRAINTS, Constraints, Hypothesis, SearchOptions, SearchSettings
 from regard.search.forced_decoding import ForcedDecoding, force_decode
-from regard.search.search_steps import SearchStep
 
 ImageInput = str | Path | bytes | Image.Image | SourcePixels
 """An image: a file's path or content, a Pillow image, or pixels that are resized already."""

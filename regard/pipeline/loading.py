@@ -10,7 +10,7 @@ from typing import Any
 
 from regard.attention import Attention
 from regard.attention.alignment_choice import AlignmentChoice
-from regard.engine import Engine, EngineName, Precision
+from regard.engine import Engine, Precision
 from regard.errors import UsageError
 from regard.model_folder import ALIGNMENT, FolderSettings, ModelFolder, load_alignment, load_folder
 from regard.models import Ensemble
@@ -21,38 +21,36 @@ from regard.pipeline.translator import Translator
 def load(
     folder: str | Path | Sequence[str | Path],
     device: str = "cpu",
-    engine: EngineName = "auto",
     precision: Precision = "float32",
 ) -> Any:
     """Load a Translator or Captioner from a model folder; from several, an ensemble that averages probabilities.
 
-    `engine` chooses who decodes, `precision` how exactly: `int8` is the fastest on a CPU. The type is Any because the
-    folder decides which it is; `load_translator` and `load_captioner` are typed. Raises ModelFolderError if a file is
-    missing or damaged, UsageError if this machine lacks what is asked for or the models share no vocabulary.
+    `precision` is that of weights and products: `int8` is the fastest on a CPU. The type is Any because the folder
+    decides which it is; `load_translator` and `load_captioner` are typed. Raises ModelFolderError if a file is missing
+    or damaged, UsageError if this machine lacks what is asked for or the models share no vocabulary.
     """
     if not isinstance(folder, (str, Path)):
         folders = [Path(item) for item in folder]
         if not folders:
             raise UsageError("no model to load; give at least one folder")
         if len(folders) > 1:
-            return _load_ensemble(folders, device, engine, precision)
+            return _load_ensemble(folders, device, precision)
         folder = folders[0]
     folder = Path(folder)
     loaded = load_folder(folder, device)
     if ablations := loaded.settings.model.ablations():
         warnings.warn(f"{folder}: trained for an experiment, not for use: {'; '.join(ablations)}", stacklevel=2)
-    choice, decoder = alignment_choice(folder, loaded), Engine(loaded.model, engine, precision, folder)
+    choice, decoder = alignment_choice(folder, loaded), Engine(loaded.model, precision, loaded)
     return _pipeline_type(loaded.settings)(loaded.model, loaded.tokenizer, loaded.settings, choice, decoder)
 
 
 def load_translator(
     folder: str | Path | Sequence[str | Path],
     device: str = "cpu",
-    engine: EngineName = "auto",
     precision: Precision = "float32",
 ) -> Translator:
     """Load a model of text as `load` does. Raises UsageError for a captioner."""
-    loaded = load(folder, device, engine, precision)
+    loaded = load(folder, device, precision)
     if not isinstance(loaded, Translator):
         raise UsageError(f"{folder}: this model reads images, not text; caption with it: `regard caption`")
     return loaded
@@ -61,11 +59,10 @@ def load_translator(
 def load_captioner(
     folder: str | Path | Sequence[str | Path],
     device: str = "cpu",
-    engine: EngineName = "auto",
     precision: Precision = "float32",
 ) -> Captioner:
     """Load a model of images as `load` does. Raises UsageError for a translator."""
-    loaded = load(folder, device, engine, precision)
+    loaded = load(folder, device, precision)
     if not isinstance(loaded, Captioner):
         raise UsageError(f"{folder}: this model reads text, not images; translate with it: `regard translate`")
     return loaded
@@ -75,9 +72,7 @@ def _pipeline_type(settings: FolderSettings) -> type[Translator] | type[Captione
     return Translator if settings.model.encoder.reads == "text" else Captioner
 
 
-def _load_ensemble(
-    folders: list[Path], device: str, engine: EngineName, precision: Precision
-) -> Translator | Captioner:
+def _load_ensemble(folders: list[Path], device: str, precision: Precision) -> Translator | Captioner:
     """Load models as one ensemble. The first folder gives search settings, tokenizer and alignment choice."""
     members = [load_folder(folder, device) for folder in folders]
     if causes := _incompatible(folders, members):
@@ -86,7 +81,7 @@ def _load_ensemble(
     model, choice = Ensemble([member.model for member in members]), alignment_choice(folders[0], first)
     if choice is not None:
         choice = replace(choice, layer=f"models.0.{choice.layer}")
-    decoder = Engine(model, engine, precision)
+    decoder = Engine(model, precision)
     return _pipeline_type(first.settings)(model, first.tokenizer, first.settings, choice, decoder)
 
 

@@ -11,32 +11,27 @@ from regard.lazy import needs_pytorch
 from regard.pipeline.runtime_translator import RuntimeTranslator
 
 if TYPE_CHECKING:
-    from regard.engine import EngineName, Precision
+    from regard.engine import Precision
 
 
-def load(
-    folder: str | Path | Sequence[str | Path],
-    device: str = "cpu",
-    engine: EngineName = "auto",
-    precision: Precision | None = None,
-) -> Any:
+def load(folder: str | Path | Sequence[str | Path], device: str = "cpu", precision: Precision | None = None) -> Any:
     """Load a translator from a runtime file, or a Translator or Captioner from a model folder; from several folders,
     an ensemble that averages probabilities.
 
-    `engine` chooses who decodes, `precision` how exactly (float32 if not given): `int8` is the fastest on a CPU. A
-    runtime file has its precision. The type is Any because what is loaded decides which it is; `load_translator` and
+    `precision` is that of weights and products (float32 if not given): `int8` is the fastest on a CPU. A runtime file
+    has its precision. The type is Any because what is loaded decides which it is; `load_translator` and
     `load_captioner` of `regard.pipeline` are typed. Raises ModelFolderError if a file is missing or damaged, UsageError
     if this machine lacks what is asked for or the models share no vocabulary.
     """
     if isinstance(folder, (str, Path)) and Path(folder).is_file():
-        return open_runtime(Path(folder), device, engine, precision)
+        return open_runtime(Path(folder), device, precision)
     with needs_pytorch("model folders"):
         from regard.pipeline.loading import load
-    return load(folder, device, engine, precision or "float32")
+    return load(folder, device, precision or "float32")
 
 
 def open_runtime(
-    path: Path, device: str = "cpu", engine: str = "auto", precision: str | None = None, threads: int | None = None
+    path: Path, device: str = "cpu", precision: str | None = None, threads: int | None = None
 ) -> RuntimeTranslator:
     """Open a runtime file. Raises UsageError, with all causes, for what such a file has decided already."""
     translator = RuntimeTranslator(path, threads)
@@ -45,7 +40,6 @@ def open_runtime(
         f"`{name}={value}`: {path} is a runtime file, {why}; leave it out"
         for name, value, why in (
             ("device", device if device not in ("cpu", "auto") else None, "which runs on the CPU"),
-            ("engine", engine if engine == "ctranslate2" else None, "which runs on Regard's own kernels"),
             ("precision", precision if precision not in (None, kept) else None, f"whose precision is {kept}"),
         )
         if value is not None

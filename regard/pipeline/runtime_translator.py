@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from regard.errors import LineWarning, UsageError
 from regard.pipeline.translation import SPLIT, TranslatedPart, Translation, as_texts
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from regard.attention.alignment import Readings
     from regard.data.language_id import LanguageId
     from regard.data.languages import Languages
-    from regard.search.search_steps import SearchStep
+    from regard.runtime.search_steps import SearchStep
     from regard.search.settings import SearchOptions, SearchSettings
 
 UNSUPPORTED = ("sample", "mbr", "coverage_penalty", "temperature", "top_k", "top_p", "groups")
@@ -114,8 +114,6 @@ class RuntimeTranslator:
 
         Raises UsageError for a line without letters, and for one that is split.
         """
-        from regard.search.search_steps import Candidate, SearchStep
-
         options = self._options(1, search)
         options.attention, options.trace = 2, 1
         (line,) = self.model.translate(as_texts([text]), options, self._prefixes(constraints, 1, search))
@@ -124,12 +122,8 @@ class RuntimeTranslator:
         if not line.source:
             raise UsageError("the line is empty, or has no letters; give a line of text")
         _warn([line])
-        steps = []
-        for step in line.steps:
-            candidates = (Candidate(c.row, c.token, c.log_prob, c.total, cast(Any, c.fate)) for c in step.candidates)
-            steps.append(SearchStep(step.prefixes, tuple(candidates)))
         threshold = search.get("score_threshold", self.model.score_threshold(options))
-        return self._translation(line, 1, True).with_threshold(threshold), steps
+        return self._translation(line, 1, True).with_threshold(threshold), list(line.steps)
 
     def encode(self, text: str) -> list[int]:
         """Tokenise a line as the model reads it: token ids, end of sentence last."""

@@ -19,9 +19,9 @@ from regard.errors import LineError, UsageError
 from regard.pipeline.base import BasePipeline, word_texts
 from regard.pipeline.line_splitter import LineSplitter
 from regard.pipeline.translation import SPLIT, Translation, as_texts, join_parts, last_layer
+from regard.runtime.search_steps import SearchStep
 from regard.search import NO_CONSTRAINTS, Constraints, Hypothesis, SearchOptions, SearchSettings, is_complete
 from regard.search.forced_decoding import ForcedDecoding, force_decode
-from regard.search.search_steps import SearchStep
 
 WORD_BY_WORD = 8
 """Parts of a split line that are streamed word by word. Further ones follow part by part: nobody reads so quickly."""
@@ -248,7 +248,7 @@ class Translator(BasePipeline):
             requests = [
                 self._segment_request(index, segment, settings) for index, segment in enumerate(group) if segment.ids
             ]
-            decoded = iter(self.engine.decode(requests, settings, streamed=True))
+            decoded = iter(self.engine.decode(requests, settings))
             for segment in group:
                 if segment.ids:
                     best = next(decoded)[0]

@@ -15,6 +15,7 @@ from regard.atomic import check_readable
 from regard.errors import LineError, ModelFolderError, RegardError, UsageError
 from regard.reading import parse_json
 from regard.runtime.native import kernels
+from regard.runtime.search_steps import Candidate, Fate, SearchStep
 
 if TYPE_CHECKING:
     import numpy as np
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 MAGIC = b"REGARD\r\n"
 ROLES = ("encoder", "cross", "decoder")
-FATES = ("pruned", "kept", "ended")
+FATES: tuple[Fate, ...] = ("pruned", "kept", "ended")
 _ERROR_SIZE, _ALIGNED = 1024, 64
 
 
@@ -119,25 +120,6 @@ class Hypothesis:
     repetitions: tuple[tuple[str, int], ...]  # of its parts: texts that are repeated over and over, and how often
 
 
-@dataclass(frozen=True)
-class Candidate:
-    """A token that could come next: the open hypothesis that it extends, both log-probabilities, and its fate."""
-
-    row: int
-    token: int
-    log_prob: float  # of the token
-    total: float  # of the hypothesis with it
-    fate: str  # of FATES
-
-
-@dataclass(frozen=True)
-class Step:
-    """A step of the search: the tokens of the open hypotheses, best first, and the candidates, likeliest first."""
-
-    prefixes: tuple[tuple[int, ...], ...]
-    candidates: tuple[Candidate, ...]
-
-
 @dataclass(frozen=True, eq=False)
 class LinePart:
     """A sentence of a line, or a part of a long one, with its best translation; without letters it is copied."""
@@ -158,7 +140,7 @@ class Line:
     source: tuple[int, ...]
     parts: tuple[LinePart, ...]
     notes: tuple[str, ...]
-    steps: tuple[Step, ...]
+    steps: tuple[SearchStep, ...]
 
 
 _CARD: dict[str, Any] = {
@@ -300,10 +282,11 @@ class RuntimeModel:
 
     def search(
         self, sources: Sequence[Sequence[int]], prefixes: Sequence[Sequence[int]], options: Options
-    ) -> list[list[tuple[tuple[int, ...], float]]]:
+    ) -> tuple[list[list[tuple[tuple[int, ...], float]]], list[SearchStep]]:
         """Search for the targets of sources that are token ids, end of sentence last; return their ids and scores.
 
-        Each is searched whole, and its target may be empty if `min_length` lets it. Raises UsageError.
+        Each is searched whole, and its target may be empty if `min_length` lets it. The steps of the search come too,
+        if the options ask for a trace. Raises UsageError.
         """
         library, error, count = self._library, ctypes.create_string_buffer(_ERROR_SIZE), ctypes.c_size_t()
         rest = (len(sources), *_arrays(prefixes), ctypes.byref(_structure(options)), error, _ERROR_SIZE)
@@ -316,7 +299,8 @@ class RuntimeModel:
 
         try:
             ranks = [range(library.regard_hypotheses(result, index)) for index in range(len(sources))]
-            return [[target(index, rank) for rank in own] for index, own in enumerate(ranks)]
+            targets = [[target(index, rank) for rank in own] for index, own in enumerate(ranks)]
+            return targets, [self._step(result, step) for step in range(library.regard_steps(result))]
         finally:
             library.regard_free(result)
 
@@ -340,6 +324,20 @@ class RuntimeModel:
                 yield words
             self._check_unchanged()
             if size.value:
+                raise MemoryError("there is not enough memory to translate the line")
+        finally:
+            self._library.regard_stream_free(stream)
+
+    def stream_ids(self, source: Sequence[int], prefix: Sequence[int], options: Options) -> Iterator[tuple[int, ...]]:
+        """Yield the token ids of the target of one source, also in token ids, after each step of a greedy search."""
+        error, count = ctypes.create_string_buffer(_ERROR_SIZE), ctypes.c_size_t()
+        given = (*_arrays([source]), *_arrays([prefix]), ctypes.byref(_structure(options)), error, _ERROR_SIZE)
+        if not (stream := self._library.regard_stream_ids(self._model, *given)):
+            raise _problem(error.value.decode("utf-8", "replace"))
+        try:
+            while ids := self._library.regard_next_tokens(stream, ctypes.byref(count)):
+                yield tuple(ids[: count.value])
+            if count.value:
                 raise MemoryError("there is not enough memory to translate the line")
         finally:
             self._library.regard_stream_free(stream)
@@ -413,7 +411,7 @@ class RuntimeModel:
         source, text = ctypes.string_at(item.source, item.source_size), ctypes.string_at(item.text, item.text_size)
         return LinePart(source.decode(), text.decode(), item.score)
 
-    def _step(self, result: Any, step: int) -> Step:
+    def _step(self, result: Any, step: int) -> SearchStep:
         library, count, ids = self._library, ctypes.c_size_t(), (ctypes.c_int32 * step)()
         prefixes = []
         for row in range(library.regard_open_hypotheses(result, step)):
@@ -421,7 +419,7 @@ class RuntimeModel:
             prefixes.append(tuple(ids))
         listed = library.regard_candidates(result, step, ctypes.byref(count))
         candidates = (Candidate(c.row, c.token, c.log_prob, c.total, FATES[c.fate]) for c in listed[: count.value])
-        return Step(tuple(prefixes), tuple(candidates))
+        return SearchStep(tuple(prefixes), tuple(candidates))
 
     def _hypothesis(self, result: Any, index: int, rank: int) -> Hypothesis:
         library, count, times = self._library, ctypes.c_size_t(), ctypes.c_int32()
@@ -585,7 +583,9 @@ def _declared(library: ctypes.CDLL) -> ctypes.CDLL:
         "open_tokens": (None, [pointer, size, size, ids]),
         "candidates": (ctypes.POINTER(_Candidate), [pointer, size, counted]),
         "stream": (pointer, [pointer, text, size, pointer, text, size]),
+        "stream_ids": (pointer, [pointer, pointer, pointer, pointer, pointer, pointer, text, size]),
         "next": (pointer, [pointer, counted]),
+        "next_tokens": (ids, [pointer, counted]),
         "stream_free": (None, [pointer]),
     }
     for name, (result, arguments) in functions.items():

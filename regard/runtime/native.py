@@ -226,13 +226,6 @@ def processor() -> str:
 def _with_signatures(library: ctypes.CDLL) -> ctypes.CDLL:
     """Declare argument and result types of the functions."""
     pointer, integer = ctypes.c_void_p, ctypes.c_int64
-    library.regard_team_open.restype, library.regard_team_open.argtypes = pointer, [ctypes.c_int]
-    library.regard_team_close.restype, library.regard_team_close.argtypes = None, [pointer]
-    library.regard_team_parts.restype, library.regard_team_parts.argtypes = ctypes.c_int, [pointer]
-    library.regard_team_run.restype, library.regard_team_run.argtypes = (
-        ctypes.c_int,
-        [pointer, pointer, integer, pointer],
-    )
     library.regard_pack.restype = None
     library.regard_pack.argtypes = [pointer, integer, integer, ctypes.c_int, pointer, pointer, pointer]
     library.regard_level.restype, library.regard_level.argtypes = ctypes.c_char_p, []

@@ -66,7 +66,6 @@ class SentModel:
 
     members: tuple[SentFiles, ...]
     device: str = "cpu"
-    engine: str = "native"
     precision: str = "float32"
     threads: int = 1
 
@@ -91,7 +90,7 @@ class SentModel:
             from regard.pipeline import load_translator
 
             torch.set_num_threads(self.threads)
-            options: Any = (self.device, self.engine, self.precision)
+            options: Any = (self.device, self.precision)
             translator = load_translator(paths if len(paths) > 1 else paths[0], *options)
-            translator.engine.warm_up()
+            translator.engine.prepare()
             return translator

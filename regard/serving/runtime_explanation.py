@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from regard.runtime.model import Candidate, Hypothesis, Line, Options, RuntimeModel, Step
+from regard.runtime.model import Hypothesis, Line, Options, RuntimeModel
+from regard.runtime.search_steps import Candidate, SearchStep
 from regard.serving.frames import Message
 from regard.serving.raw_json import RawJson, weights_json
 
@@ -66,13 +67,11 @@ class Explainer:
             values = RawJson(weights_json(weights.ravel()))
         return {"name": name, "role": role, "heads": heads, "rows": rows, "columns": columns, "weights": values}
 
-    def _step(self, step: Step) -> Message:
+    def _step(self, step: SearchStep) -> Message:
         tokens = self.model.tokens([candidate.token for candidate in step.candidates], True)
-        candidates = [
-            {"beam": c.row, "id": c.token, "token": token, "fate": c.fate, "logProb": c.log_prob, "total": c.total}
-            for c, token in zip(step.candidates, tokens, strict=True)
-        ]
-        return {"prefixes": step.prefixes, "candidates": candidates}
+        pairs, names = zip(step.candidates, tokens, strict=True), ("beam", "id", "token", "fate", "logProb", "total")
+        values = [(c.beam, c.token, token, c.fate, c.log_prob, c.total_log_prob) for c, token in pairs]
+        return {"prefixes": step.prefixes, "candidates": [dict(zip(names, one, strict=True)) for one in values]}
 
     def _words(self, ids: tuple[int, ...], is_target: bool) -> Message:
         indices = self.model.word_indices(ids, is_target) if ids else []

@@ -34,7 +34,7 @@ class Echo(Translator):
 
     def __init__(self, weights: int = 0) -> None:
         self.weights = torch.ones(weights)
-        self.engine = SimpleNamespace(warm_up=lambda: None)  # type: ignore[assignment]
+        self.engine = SimpleNamespace(prepare=lambda: None)  # type: ignore[assignment]
         self.tokenizer = SimpleNamespace(source=SimpleNamespace(unknown_share=lambda _: 0.0))  # type: ignore[assignment]
 
     def translate(self, texts: str | Sequence[str], *_: Any, **__: Any) -> list[Translation]:

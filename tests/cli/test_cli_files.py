@@ -483,19 +483,3 @@ def test_json_lines_are_checked_before_work_begins(regard: Command, run: Path) -
     )
     causes = ["in.jsonl, line 8: term '': is empty; give a word", "in.jsonl, line 9: forbid 'go': is also required"]
     regard.fails(*arguments, status=1, because=causes)
-
-
-@pytest.mark.slow
-def test_workers_of_another_engine_change_nothing(
-    run: Path, long: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    pytest.importorskip("ctranslate2", reason="the extra `fast` is not installed")
-    monkeypatch.chdir(tmp_path)
-    folder = shutil.copytree(run, "exported")
-    _run_to_end("export", str(folder), "--to", "ctranslate2")
-    Path("some").write_bytes(b"".join(long.read_bytes().splitlines(keepends=True)[: 8 * CHUNK]))
-    arguments = _arguments(folder, "some", "out", "--engine", "ctranslate2")
-    _run_to_end(*arguments)
-    one_process = Path("out").read_bytes()
-    _run_to_end(*arguments, "--workers", "2")
-    assert Path("out").read_bytes() == one_process

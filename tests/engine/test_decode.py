@@ -1,18 +1,16 @@
-"""Continuous batching: hypotheses equal those decoded alone, by any engine on any number of threads."""
+"""Continuous batching over PyTorch: hypotheses equal those decoded alone."""
 
 from __future__ import annotations
 
 import random
-from typing import Any
 
 import pytest
 import torch
 from laws.models import images, in_turn, kinds, make
 
 from regard.data.vocabulary import EOS
-from regard.engine import BatchLimits, DecodeRequest, decode_requests, pack_model, why_not_packed
+from regard.engine import BatchLimits, DecodeRequest, decode_requests
 from regard.models import Batch, Model, ModelSettings
-from regard.runtime import native
 from regard.search import Hypothesis, SearchSettings, Task, decode
 
 RNG = random.Random(5)
@@ -54,31 +52,8 @@ def test_continuous_batching_equals_decoding_alone(settings: ModelSettings, sear
     requests = IMAGE_REQUESTS if settings.encoder.reads == "images" else REQUESTS
     expected = [decode_alone(model, request, search_settings) for request in requests]
     assert len({len(hypotheses[0].ids) for hypotheses in expected}) > 1
-    models: list[list[Any]] = [[model], [model, model]]
-    if native.why_unavailable() is None and why_not_packed(model) is None:
-        packed = pack_model(model)
-        models += [[packed], [packed.clone(), packed.clone()]]
-    for workers in models:
-        assert_same(decode_requests(workers, requests, search_settings, limits=limits), expected)
+    assert_same(decode_requests(model, requests, search_settings, limits=limits), expected)
 
 
 def test_no_requests_give_no_hypotheses() -> None:
-    assert decode_requests([make(kinds(reads=["text"])[0].values[0])], [], SearchSettings()) == []
-
-
-def test_failure_in_a_thread_is_raised_and_stops_the_other_threads() -> None:
-    model = make(kinds(reads=["text"])[0].values[0])
-
-    class Broken:
-        steps = 0
-
-        def __getattr__(self, name: str) -> Any:
-            return getattr(model, name)
-
-        def step(self, *_: Any) -> Any:
-            Broken.steps += 1
-            raise ArithmeticError("broken")
-
-    with pytest.raises(ArithmeticError, match="broken"):
-        decode_requests([Broken(), Broken()], REQUESTS * 1, SearchSettings(), limits=BatchLimits(1, 1))
-    assert Broken.steps <= 2
+    assert decode_requests(make(kinds(reads=["text"])[0].values[0]), [], SearchSettings()) == []

@@ -1,146 +1,112 @@
-"""Engine: native kernels and PyTorch give equal results, and unsupported requests are refused."""
+"""Engine: callers, threads, forks and streams get the same hypotheses, and unsupported requests are refused."""
 
 from __future__ import annotations
 
-import json
 import os
 import threading
-from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from laws.models import images, kinds, make
-from limits import seeds
+from engine.test_c_search import SEARCHES, is_packed, loaded, requests
+from laws.models import kinds
 from systems import posix
 
-from regard.data.vocabulary import EOS
-from regard.engine import DecodeRequest, Engine, autotune, engine
-from regard.engine.autotune import cached, fastest
+from regard.engine import Engine, engine
 from regard.errors import UsageError
-from regard.models import ModelSettings
-from regard.runtime import native
-from regard.search import Hypothesis, SearchSettings, Task
+from regard.model_folder import ModelFolder
+from regard.models import Ensemble
+from regard.search import Hypothesis
 
-REQUESTS = [DecodeRequest([4 + (i * k) % 14 for k in range(1 + i % 6)] + [EOS], Task(i, 4 + i % 6)) for i in range(40)]
-IMAGE_REQUESTS = [
-    DecodeRequest(images(len(request.source), seed=i).data[0], request.task) for i, request in enumerate(REQUESTS)
-]
-SETTINGS = SearchSettings(beam=3)
+BEAM, GREEDY = SEARCHES[:2]
+
+
+def folder_of(search: dict[str, Any]) -> ModelFolder:
+    folders = (loaded(kind.values[0], search) for kind in kinds(reads=["text"]))
+    return next(folder for folder in folders if is_packed(folder))
+
+
+def engine_of(folder: ModelFolder) -> Engine:
+    return Engine(folder.model, folder=folder)
 
 
 def ids(results: list[list[Hypothesis]]) -> list[list[tuple[int, ...]]]:
     return [[hypothesis.ids for hypothesis in hypotheses] for hypotheses in results]
 
 
-@pytest.fixture(autouse=True)
-def _own_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(autotune, "private_folders", lambda: [tmp_path])
+def test_what_only_pytorch_decodes_has_its_precision(monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = folder_of(BEAM)
+    with pytest.raises(UsageError, match="precision int8 needs the C library, and an ensemble is averaged by PyTorch"):
+        Engine(Ensemble([folder.model, folder.model]), "int8")
+    rounded, settings = Engine(folder.model, "int8", folder), folder.settings.search
+    rounded.decode(requests(folder, False), settings)
+    assert rounded.describe() == "C library, int8"
+    with pytest.raises(UsageError, match="needs the C library, and the last search had groups of beams"):
+        rounded.decode(requests(folder, False), settings.with_values(groups=2))
+    monkeypatch.setattr(engine, "why_not_packed", lambda _: "this is a test")
+    assert engine_of(folder).describe() == "PyTorch, float32 (this is a test)"
 
 
-@pytest.mark.parametrize("settings", kinds())
-def test_native_kernels_equal_pytorch(settings: ModelSettings, monkeypatch: pytest.MonkeyPatch) -> None:
-    requests, actual = IMAGE_REQUESTS if settings.encoder.reads == "images" else REQUESTS, list[Any]()
-    for seed in seeds(lambda: len({tuple(hypotheses[0]) for hypotheses in actual}) > 3, "winners differ"):
-        model = make(settings, seed, ends=0.05)
-        native_engine = Engine(model)
+def test_concurrent_callers_get_the_hypotheses_of_one_caller() -> None:
+    folder = folder_of(BEAM)
+    tested, asked, settings = engine_of(folder), requests(folder, False), folder.settings.search
+    expected, actual = ids(tested.decode(asked, settings)), dict[int, Any]()
+
+    def call(number: int) -> None:
+        actual[number] = ids(tested.decode(asked[number:], settings))
+
+    threads = [threading.Thread(target=call, args=(number,)) for number in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert actual == {number: expected[number:] for number in range(6)}
+
+
+@pytest.mark.parametrize("prefixed", [False, True])
+def test_streams_and_traces_end_with_what_is_decoded(prefixed: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    for search in (GREEDY, BEAM):
+        folder = folder_of(search)
+        library, settings = engine_of(folder), folder.settings.search
         with monkeypatch.context() as patch:
             patch.setattr(engine, "why_not_packed", lambda _: "this is a test")
-            pytorch_engine = Engine(model)
-        assert "this is a test" in pytorch_engine.describe()
-        actual[:] = ids(native_engine.decode(requests, SETTINGS))
-        assert actual == ids(pytorch_engine.decode(requests, SETTINGS))
-    monkeypatch.setattr(engine, "why_not_packed", lambda _: "this is a test")
-    for precision in ("bfloat16", "int8"):
-        with pytest.raises(UsageError, match="this is a test"):
-            Engine(model, precision=precision)  # type: ignore[arg-type]
+            pytorch = engine_of(folder)
+        for request in requests(folder, prefixed)[3:8]:
+            (expected,) = library.decode([request], settings)
+            traced = [tested.trace(request, settings) for tested in (library, pytorch)]
+            assert [ids([hypotheses]) for hypotheses, _ in traced] == [ids([expected])] * 2
+            (steps, reference) = (steps for _, steps in traced)
+            assert [step.prefixes for step in steps] == [step.prefixes for step in reference]
+            for step, other in zip(steps, reference, strict=True):
+                fates = [{(c.beam, c.token): c.fate for c in item.candidates} for item in (step, other)]
+                assert fates[0] == fates[1]
+            if search is GREEDY:
+                streamed = [*library.stream(request, settings)]
+                assert streamed[-1] == expected[0].ids
+                assert streamed == [*pytorch.stream(request, settings)][len(request.task.prefix) :]
 
 
-@pytest.mark.skipif(native.why_unavailable() is not None, reason=f"no native kernels: {native.why_unavailable()}")
-class TestNative:
-    def test_changed_weights_are_packed_again(self) -> None:
-        model = make(kinds(reads=["text"])[0].values[0], ends=0.05)
-        tested = Engine(model)
-        before = ids(tested.decode(REQUESTS, SETTINGS))
-        with torch.no_grad():
-            model.decoder.output.bias.copy_(torch.randn_like(model.decoder.output.bias) * 3)
-        after = ids(tested.decode(REQUESTS, SETTINGS))
-        assert after != before
-        assert after == ids(Engine(model).decode(REQUESTS, SETTINGS))
-
-    def test_concurrent_callers_get_the_hypotheses_of_one_caller(self) -> None:
-        tested = Engine(make(kinds(reads=["text"])[0].values[0], ends=0.05))
-        expected, actual = ids(tested.decode(REQUESTS, SETTINGS)), {}
-
-        def call(number: int) -> None:
-            actual[number] = ids(tested.decode(REQUESTS[number:], SETTINGS))
-
-        threads = [threading.Thread(target=call, args=(number,)) for number in range(6)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        assert actual == {number: expected[number:] for number in range(6)}
-
-    def test_two_threads_equal_one_for_many_sentences_and_for_one(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(engine, "SMALL", 0)
-        monkeypatch.setattr(engine, "fastest", lambda choices, _: choices[-1])
-        model = make(kinds(reads=["text"])[0].values[0], ends=0.05)
-        expected, before = ids(Engine(model).decode(REQUESTS, SETTINGS)), torch.get_num_threads()
-        try:
-            torch.set_num_threads(2)
-            tested = Engine(model)
-            assert ids(tested.decode(REQUESTS, SETTINGS)) == expected
-            assert ids(tested.decode(REQUESTS[3:4], SETTINGS)) == expected[3:4]
-        finally:
-            torch.set_num_threads(before)
-
-    @pytest.mark.parametrize("encoder", ["resnet", "vit"])
-    def test_images_give_equal_captions_on_any_number_of_threads(
-        self, encoder: str, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setattr(engine, "SMALL", 0)  # so that the number of threads and rows is tuned
-        monkeypatch.setattr(engine, "ROWS", (6, 3, 12))
-        settings = next(p.values[0] for p in kinds(reads=["images"]) if p.values[0].encoder.kind == encoder)
-        model, before = make(settings, ends=0.05), torch.get_num_threads()
-        tested = Engine(model)
-        expected = ids(tested.decode(IMAGE_REQUESTS, SETTINGS))
-        try:
-            torch.set_num_threads(2)
-            assert ids(Engine(model).decode(IMAGE_REQUESTS, SETTINGS)) == expected
-            assert ids(Engine(model).decode(IMAGE_REQUESTS[3:4], SETTINGS)) == expected[3:4]
-        finally:
-            torch.set_num_threads(before)
-        greedy = SearchSettings(beam=1)
-        assert [*tested.stream(IMAGE_REQUESTS[5], greedy)][-1] == ids(tested.decode(IMAGE_REQUESTS[5:6], greedy))[0][0]
-
-    @posix
-    def test_engine_decodes_after_a_fork(self) -> None:
-        tested = Engine(make(kinds(reads=["text"])[0].values[0], ends=0.05))
-        expected = ids(tested.decode(REQUESTS, SETTINGS))
-        reader, writer = os.pipe()
-        if (child := os.fork()) == 0:
-            os.write(writer, b"same" if ids(tested.decode(REQUESTS, SETTINGS)) == expected else b"else")
-            os._exit(0)
-        os.close(writer)
-        assert os.read(reader, 4) == b"same"
-        os.waitpid(child, 0)
+@posix
+def test_engine_decodes_after_a_fork() -> None:
+    folder = folder_of(BEAM)
+    tested, asked, settings = engine_of(folder), requests(folder, False), folder.settings.search
+    expected = ids(tested.decode(asked, settings))
+    reader, writer = os.pipe()
+    if (child := os.fork()) == 0:
+        os.write(writer, b"same" if ids(tested.decode(asked, settings)) == expected else b"else")
+        os._exit(0)
+    os.close(writer)
+    assert os.read(reader, 4) == b"same"
+    os.waitpid(child, 0)
 
 
-def test_measurements_are_cached_and_made_again_if_the_cache_is_damaged(tmp_path: Path) -> None:
-    choices = (7, 8, 9)
-    assert [cached("a", choices, lambda: 7), cached("a", choices, lambda: 8), cached("b", choices, lambda: 9)] == [
-        7,
-        7,
-        9,
-    ]
-    (file,) = tmp_path.iterdir()
-    assert sorted(json.loads(file.read_text()).values()) == [7, 9]
-    file.write_text("{")
-    assert cached("a", choices, lambda: 8) == 8
-    assert cached("a", choices, lambda: 9) == 8
-
-
-def test_fastest_choice_must_be_clearly_faster() -> None:
-    assert fastest([1, 2, 4], lambda n: 1.0 - 0.01 * n) == 1
-    assert fastest([1, 2, 4], lambda n: 1.0 / n) == 4
+def test_changed_weights_are_packed_again() -> None:
+    folder = folder_of(BEAM)
+    tested, asked, settings = engine_of(folder), requests(folder, False), folder.settings.search
+    before = ids(tested.decode(asked, settings))
+    with torch.no_grad():
+        bias: Any = folder.model.decoder.output.bias
+        bias.copy_(torch.randn(bias.shape, generator=torch.Generator().manual_seed(1)) * 3)
+    after = ids(tested.decode(asked, settings))
+    assert after != before
+    assert after == ids(engine_of(folder).decode(asked, settings))

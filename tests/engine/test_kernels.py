@@ -1,4 +1,4 @@
-"""Packed models equal PyTorch: every encoder with every decoder, in every precision, alone and batched."""
+"""Programs of the kernels equal PyTorch: every encoder with every decoder, in every precision, alone and batched."""
 
 from __future__ import annotations
 
@@ -6,28 +6,30 @@ import copy
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
+from engine.test_c_search import is_packed, loaded, requests
 from laws.covering import ENCODERS_BY_INPUT, parse
-from laws.models import alone, beam_rows, kinds, label, make, pairs, sentences, sources, targets
+from laws.models import kinds, label, pairs
 from systems import posix
 
-from regard.engine import PackedModel, pack_model, why_not_packed
-from regard.engine.packed_state import PackedState
-from regard.engine.program import Program, _Operation, address
-from regard.models import Batch, Model, ModelSettings, build
+from regard.data.vocabulary import EOS
+from regard.engine import Engine, pack_model
+from regard.engine.c_search import LibraryModel, _options
+from regard.model_folder import ModelFolder
+from regard.models import Batch, Model, ModelSettings
 from regard.models.recurrent import RecurrentDecoderSettings
 from regard.models.transformer import TransformerDecoderSettings, TransformerEncoderSettings
 from regard.runtime import native
+from regard.search import SearchSettings, decode
+from regard.search.forced_decoding import force_decode
 
 if (reason := native.why_unavailable()) is not None:
     pytest.skip(f"no native kernels on this machine: {reason}", allow_module_level=True)
-
-LENGTHS = (6, 1, 9, 40, 9, 2)
 
 
 def programmed_settings() -> list[Any]:
@@ -52,26 +54,13 @@ def programmed_settings() -> list[Any]:
 
 
 def with_program(parameters: list[Any]) -> list[Any]:
-    """Return those of some models that the kernels can compute; what the others lack is said by `why_not_packed`."""
-    models = [build(parameter.values[0], 23, 17, False) for parameter in parameters]
-    return [parameter for parameter, model in zip(parameters, models, strict=True) if why_not_packed(model) is None]
+    """Return those of some models of text that the kernels can compute."""
+    texts = [parameter for parameter in parameters if parameter.values[0].encoder.reads == "text"]
+    return [parameter for parameter in texts if is_packed(loaded(parameter.values[0], {}))]
 
 
-ALL, KINDS = with_program(pairs()), with_program(kinds())
-PRECISIONS = ("float32", "bfloat16", "int8")
-
-
-def packed(settings: ModelSettings, precision: Any = "float32", threads: int = 1) -> tuple[Model, PackedModel]:
-    model = make(settings)
-    return model, pack_model(model, precision, threads)
-
-
-def features_of(model: Any, batch: Batch, target: torch.Tensor, beams: int) -> torch.Tensor:
-    """Compute the features of given targets, `beams` rows per sentence."""
-    with torch.inference_mode():
-        source = model.encode(batch)
-        state = model.begin(source).select(beam_rows(len(batch.data), beams))
-        return torch.as_tensor(model.step(target, state, source)[0])
+ALL, KINDS = with_program(pairs() + programmed_settings()), with_program(kinds())
+LENGTHS = (1, 2, 5, 7)
 
 
 def perturbed(model: Model) -> Model:
@@ -83,132 +72,67 @@ def perturbed(model: Model) -> Model:
     return perturbed_model
 
 
-@pytest.mark.parametrize("settings", ALL + programmed_settings())
-def test_float32_equals_the_model(settings: ModelSettings) -> None:
-    model, packed_model = packed(settings)
-    target, batch = targets(12, 7), sources(settings, *LENGTHS)
-    expected, actual = (features_of(tested, batch, target, 2) for tested in (model, packed_model))
-    tolerance = 2 * (features_of(perturbed(model), batch, target, 2) - expected).abs().max().item()
-    torch.testing.assert_close(actual, expected, rtol=1e-4, atol=max(1e-4, tolerance))
-    with torch.inference_mode():
-        torch.testing.assert_close(packed_model.project(expected), model.project(expected), rtol=1e-4, atol=2e-4)
-        for result, reference in zip(
-            packed_model.top_tokens(expected, 5, (0, 3)), model.top_tokens(expected, 5, (0, 3)), strict=True
-        ):
-            torch.testing.assert_close(result, reference, rtol=1e-4, atol=2e-4)
-
-
-@pytest.mark.parametrize("settings", ALL + programmed_settings())
-@pytest.mark.parametrize("precision", ["bfloat16", "int8"])
-def test_lower_precision_is_close_to_the_model(settings: ModelSettings, precision: str) -> None:
-    model, packed_model = packed(settings, precision)
-    target, batch = targets(12, 7), sources(settings, *LENGTHS)
-    expected, actual = (features_of(tested, batch, target, 2) for tested in (model, packed_model))
-    error = (actual - expected).pow(2).mean().sqrt() / expected.pow(2).mean().sqrt()
-    assert 0 < error < (0.2 if precision == "bfloat16" else 0.5)
-
-
-@pytest.mark.parametrize("settings", [p for p in ALL if p.values[0].encoder.reads == "text"])
-@pytest.mark.parametrize("precision", PRECISIONS)
-def test_batched_features_equal_those_alone_to_the_bit(settings: ModelSettings, precision: str) -> None:
-    _, packed_model = packed(settings, precision)
-    if packed_model.programs.encoder is None:
-        return  # PyTorch computes it, whose matrix products depend on the batch size: nothing is promised
-    target, batch = targets(6, 7), sources(settings, *LENGTHS)
-    batched = features_of(packed_model, batch, target, 1)
-    for row in range(6):
-        assert torch.equal(
-            features_of(packed_model, alone(batch, row), target[row : row + 1], 1), batched[row : row + 1]
+def forced(library: LibraryModel, sources: list[list[int]], targets: list[list[int]], threads: int = 1) -> list[float]:
+    """Return the log-probability of each target, end of sentence included, by the library, whose search it is forced on."""
+    results = []
+    for length in sorted({len(target) for target in targets}):
+        own = [index for index, target in enumerate(targets) if len(target) == length]
+        options = replace(
+            _options(SearchSettings(beam=1, length_penalty=0.0, max_length=length), threads), max_extra=99
         )
+        ranked, _ = library._model.search([sources[i] for i in own], [targets[i] for i in own], options)
+        assert [best[0][0] for best in ranked] == [tuple(targets[i]) for i in own]
+        results += [(index, best[0][1]) for index, best in zip(own, ranked, strict=True)]
+    return [score for _, score in sorted(results)]
 
 
-@pytest.mark.parametrize("settings", KINDS)
-@pytest.mark.parametrize("precision", PRECISIONS)
-def test_two_threads_equal_one(settings: ModelSettings, precision: str) -> None:
-    (_, one), (_, two) = packed(settings, precision), packed(settings, precision, threads=2)
-    assert two.threads == 2
-    target, batch = targets(12, 7), sources(settings, *LENGTHS)
-    features = features_of(one, batch, target, 2)
-    assert torch.equal(features_of(two, batch, target, 2), features)
-    for result, reference in zip(one.top_tokens(features, 4), two.top_tokens(features, 4), strict=True):
-        torch.testing.assert_close(result, reference, rtol=1e-6, atol=1e-5)
+def pairs_of(folder: ModelFolder) -> tuple[list[list[int]], list[list[int]]]:
+    """Return sources and targets of several lengths."""
+    draw = torch.Generator().manual_seed(5)
+
+    def ids(size: int, length: int) -> list[int]:
+        return torch.randint(EOS + 1, size, (length,), generator=draw).tolist()  # type: ignore[no-any-return]
+
+    sizes = len(folder.tokenizer.source), len(folder.tokenizer.target)
+    lengths = [(source, target) for source in (5, 0, 11, 3) for target in LENGTHS]
+    return [[*ids(sizes[0], n), EOS] for n, _ in lengths], [ids(sizes[1], n) for _, n in lengths]
 
 
-@pytest.mark.parametrize("settings", KINDS)
-def test_states_can_be_stepped_again_selected_and_joined(settings: ModelSettings) -> None:
-    _, packed_model = packed(settings)
-    target, batch = targets(6, 9), sources(settings, *LENGTHS)
-    expected = features_of(packed_model, batch, target, 1)
-    source = packed_model.encode(batch)
-    _, state = packed_model.step(target[:, :3], packed_model.begin(source), source)
-    again = [packed_model.step(target[:, 3:5], state, source) for _ in range(2)]
-    assert np.array_equal(again[0][0], again[1][0])
-    rows = np.array([4, 0, 3])
-    selected, selected_source = again[0][1].select(rows), source.select(rows)
-    added_source = packed_model.encode(alone(batch, 2))
-    _, added_state = packed_model.step(target[2:3, :1], packed_model.begin(added_source), added_source)
-    joined, joined_source = selected.join(added_state), selected_source.join(added_source)
-    positions = torch.tensor([5, 5, 5, 1])
-    for step in range(4):
-        index = (torch.tensor([4, 0, 3, 2]), positions + step)
-        features, joined = packed_model.step(target[index][:, None], joined, joined_source)
-        np.testing.assert_allclose(features[:, 0], expected[index], rtol=1e-4, atol=1e-4)
+def reference(model: Model, sources: list[list[int]], targets: list[list[int]]) -> torch.Tensor:
+    results = force_decode(model, sources, targets, with_attention=False)
+    return torch.tensor([float(item.log_probs.sum()) for item in results])
 
 
-def test_blocks_without_hypotheses_are_released() -> None:
-    settings = next(
-        p.values[0] for p in ALL if p.values[0].encoder.reads == "text" and p.values[0].decoder.kind == "transformer"
-    )
-    _, packed_model = packed(settings)
-    source = packed_model.encode(sources(settings, *LENGTHS))
-    state: PackedState = packed_model.begin(source)
-    for _ in range(200):
-        _, state = packed_model.step(targets(len(state), 1), state, source)
-        if len(state) == 6 and state.position[0] > 20:
-            state = packed_model.begin(source)  # all hypotheses have finished
-            state = state.join(
-                packed_model.step(targets(1, 1), packed_model.begin(source.select([0])), source.select([0]))[1]
-            )
-            state = state.select(range(6))
-    assert len(state.buffers) < 60
+@pytest.mark.parametrize("settings", ALL)
+def test_log_probabilities_equal_those_of_the_model(settings: ModelSettings) -> None:
+    """In float32 up to rounding, in lower precisions nearly; batched, alone and by two threads the same bits."""
+    folder = loaded(settings, {})
+    sources, targets = pairs_of(folder)
+    expected, lengths = reference(folder.model, sources, targets), torch.tensor([len(t) + 1 for t in targets])
+    tolerance = 2 * (reference(perturbed(folder.model), sources, targets) - expected).abs().max().item()
+    for precision, bound in (("float32", 0.0), ("bfloat16", 0.1), ("int8", 0.4)):
+        library = LibraryModel(folder, pack_model(folder.model, precision))  # type: ignore[arg-type]
+        actual = forced(library, sources, targets)
+        if precision == "float32":
+            torch.testing.assert_close(torch.tensor(actual), expected, rtol=1e-4, atol=max(1e-4, tolerance))
+        else:
+            error = ((torch.tensor(actual) - expected) / lengths).pow(2).mean().sqrt()
+            assert 0 < error < bound
+        alone = [forced(library, [source], [target])[0] for source, target in zip(sources, targets, strict=True)]
+        assert alone == actual
+        assert forced(library, sources, targets, threads=2) == actual
 
 
-def test_positions_beyond_the_first_table_equal_the_model() -> None:
-    settings = next(
-        p.values[0] for p in pairs(reads=["text"]) if getattr(p.values[0].encoder, "positions", None) == "sinusoidal"
-    )
-    model, packed_model = packed(settings)
-    batch, target = sentences(700, 3), targets(2, 300)
-    expected, actual = (features_of(tested, batch, target, 1) for tested in (model, packed_model))
-    torch.testing.assert_close(actual, expected, rtol=1e-3, atol=1e-3)
-
-
-def test_longer_position_table_of_another_thread_is_kept() -> None:
-    """Another thread extends the table while this one waits for the lock."""
-    buffers: list[Any] = []
-    program = Program((_Operation * 1)(), [8], buffers, (0, lambda count: np.zeros((count, 8))))
-    lock = program._lock
-
-    class Waiting:
-        def __enter__(self) -> None:
-            program._lock = lock
-            program.ensure_positions(3000)
-
-        def __exit__(self, *_: object) -> None: ...
-
-    program._lock = Waiting()  # type: ignore[assignment]
-    program.ensure_positions(100)
-    assert program.operations[0].second == address(buffers[-1])
-    assert len(buffers[-1]) >= 3000
-
-
-def test_nan_stays_nan() -> None:
-    model = make(next(p.values[0] for p in KINDS if p.values[0].encoder.reads == "text"))
+def test_nan_ends_the_search_as_in_the_reference() -> None:
+    folder = loaded(KINDS[0].values[0], {"beam": 2})
     with torch.no_grad():
-        model.decoder.output.bias[5] = torch.nan
-    log_probs, tokens, _ = pack_model(model).top_tokens(torch.randn(3, 1, model.decoder.output.weight.shape[1]), 3)
-    assert bool(log_probs.isnan().all())
-    assert bool(((tokens >= 0) & (tokens < model.decoder.output.weight.shape[0])).all())
+        folder.model.decoder.output.bias[5] = torch.nan
+    asked, settings = requests(folder, False), folder.settings.search
+    with torch.inference_mode():
+        source = folder.model.encode(Batch.of([request.source for request in asked]))
+    expected = decode(folder.model, source, [request.task for request in asked], settings)
+    actual = Engine(folder.model, folder=folder).decode(asked, settings)
+    assert [[h.ids for h in ranked] for ranked in actual] == [[h.ids for h in ranked] for ranked in expected]
 
 
 @pytest.mark.system

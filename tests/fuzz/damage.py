@@ -87,7 +87,6 @@ COMMANDS: dict[str, tuple[list[str], list[str]]] = {
         ["RUN/model.safetensors"],
     ),
     "caption": (["caption", "RUN", "pairs/images", "--format=jsonl", "--threads=1"], []),
-    "ctranslate2": ([*TRANSLATE, "--engine=ctranslate2"], []),
     "export": (["export", "RUN", "out", "--to=huggingface", "--threads=1"], ["out/model.safetensors"]),
     "import": (["import", "huggingface", "RUN", "out", "--threads=1"], ["out/model.safetensors"]),
     "from": (
@@ -99,7 +98,6 @@ READ_BY = {
     "translator": ("translate", "align", "evaluate", "show", "resume", "resume", "translate"),
     "recurrent": ("translate", "resume"),
     "captioner": ("caption", "resume"),
-    "exported": ("ctranslate2",),
     "marian": ("import",),
     "published": ("import",),  # with checksums
 }
@@ -112,14 +110,12 @@ def _prepare(folder: Path, material: Material, name: str, file: str, damage: Dam
 
 @kind(share=40)
 def damaged_file(chance: random.Random, material: Material) -> Case:
-    """Damage one file of a run, of an export or of a published model, and run a command that reads the folder."""
+    """Damage one file of a run or of a published model, and run a command that reads the folder."""
     name = chance.choice(list(READ_BY))
     command = chance.choice(READ_BY[name])
     files = material.files(name)
     if command != "resume":  # what only resuming reads is drawn less often
         files += 3 * [file for file in files if file.count("/") == 1]
-    if name == "exported":
-        files = [file for file in files if "/exports/" in file]
     file, damage, seed = chance.choice(files), chance.choice(DAMAGES), chance.randrange(1 << 30)
     arguments, outputs = COMMANDS[command]
     return Case(

@@ -75,7 +75,7 @@ def sets(*settings: str) -> list[str]:
 
 
 class Material:
-    """The folders `translator`, `recurrent`, `captioner` (runs), `exported`, `marian`, `published`, `data`, `images`; runtime files."""
+    """The folders `translator`, `recurrent`, `captioner` (runs), `marian`, `published`, `data`, `images`; runtime files."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -121,15 +121,11 @@ class Material:
         self._run("train", *pairs, *sets(*SETTINGS, *TRANSFORMER), "--out", "translator")
         self._run("train", *pairs, "--preset=rnn-bahdanau", *sets(*SETTINGS, *RECURRENT), "--out", "recurrent")
         self._run("train", *images, *sets(*SETTINGS, *CAPTIONER), "--out", "captioner")
-        self._run("export", "translator", "ctranslate2", "--to", "ctranslate2")
         for name in ("translator", "recurrent"):
             self._run("export", name, self.runtime_file(name).name, "--to=runtime", "--precision=float32")
         marian_folder(self.root / "marian")
         shutil.copytree(self.root / "marian", self.root / "published")
         write_sums(self.root / "published")
-        shutil.copytree(self.root / "translator", self.root / "exported")
-        (self.root / "exported" / "exports").mkdir()
-        (self.root / "ctranslate2").rename(self.root / "exported" / "exports" / "ctranslate2-float32")
 
     def _fill_cache(self) -> None:
         """Compile the kernels in a new process: this one, and all that it forks, may have loaded others already."""

@@ -62,7 +62,7 @@ def _replace(folder: Path, material: Material, name: str, file: str, put: Callab
 @kind(share=6)
 def planted_links(chance: random.Random, material: Material) -> Case:
     """Link a file of a folder, or one that a command writes there, to one outside: it is neither published nor changed."""
-    name, arguments = _use(chance, ["translate", "resume", "evaluate", "runtime", "ctranslate2"])
+    name, arguments = _use(chance, ["translate", "resume", "evaluate", "runtime"])
     to = chance.choice(("secret", "secret", "empty", "new"))
     file = f"{name}/{chance.choice(WRITTEN)}" if chance.random() < 0.6 else chance.choice(material.files(name))
 

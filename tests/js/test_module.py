@@ -91,9 +91,11 @@ def test_prefixes_and_traces_are_those_of_the_native_library(
     assert [step["prefixes"] for step in answer["steps"]] == [[list(p) for p in step.prefixes] for step in line.steps]
     for step, other in zip(answer["steps"], line.steps, strict=True):
         for one, candidate in zip(step["candidates"], other.candidates, strict=True):
-            assert (one["beam"], one["id"], one["fate"]) == (candidate.row, candidate.token, candidate.fate)
+            assert (one["beam"], one["id"], one["fate"]) == (candidate.beam, candidate.token, candidate.fate)
             assert one["token"] == native.tokens([candidate.token], True)[0]
-            assert (one["logProb"], one["total"]) == pytest.approx((candidate.log_prob, candidate.total), abs=1e-3)
+            assert (one["logProb"], one["total"]) == pytest.approx(
+                (candidate.log_prob, candidate.total_log_prob), abs=1e-3
+            )
 
 
 def test_words_are_those_of_the_readings(node: str, wasm: Path, make: Callable[..., Path]) -> None:

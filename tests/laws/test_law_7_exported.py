@@ -20,8 +20,8 @@ from regard.search import Hypothesis, SearchSettings, search
 
 pytest.importorskip("ctranslate2", reason="regard[fast] is not installed")
 
-from regard.engine.ctranslate2 import CTranslate2, write_notes
 from regard.interchange.ctranslate2 import POSITIONS, write
+from regard.interchange.ctranslate2_model import CTranslate2
 
 pytestmark = pytest.mark.system
 
@@ -81,10 +81,8 @@ def exported(
     )
     before = {name: parameter.clone() for name, parameter in model.named_parameters()}
     write(folder, path, "float32")
-    notes = {"fingerprint": "", "precision": "float32", "max_source": POSITIONS, "max_target": model.max_target}
-    write_notes(path, notes)
     assert all(torch.equal(parameter, before[name]) for name, parameter in model.named_parameters())
-    return folder, CTranslate2(path, threads=1)
+    return folder, CTranslate2(path, POSITIONS, model.max_target)
 
 
 def both(
@@ -139,8 +137,7 @@ def test_each_sentence_ends_at_its_own_longest(tmp_path: Path) -> None:
     with torch.no_grad():
         folder.model.decoder.output.bias[EOS] = -30.0  # no hypothesis ends by itself
     write(folder, tmp_path, "float32")
-    write_notes(tmp_path, engine.notes)
-    engine = CTranslate2(tmp_path, threads=1)
+    engine = CTranslate2(tmp_path, POSITIONS, folder.model.max_target)
     batch = sentences(2, 9, 5, seed=4)
     for beam in (1, 3):
         settings = SearchSettings(beam=beam, max_ratio=1.0, max_extra=3)

@@ -20,11 +20,8 @@ from fuzz import fuzzer
 from fuzz.cases import Case, Judge
 from fuzz.material import Material
 
-from regard.engine.ctranslate2 import NOTES, write_notes
-
 pytestmark = [pytest.mark.system, posix]
 LINES = "나는 빵을 먹고 있었다\n그는 학교에 간다\n".encode()
-EXPORT = "exported/exports/ctranslate2-float32"
 CODE = ["pytorch_model.bin", "modeling_marian.py", "tokenizer.py", "__init__.py", "training_args.bin", "optimizer.pt"]
 """Names of files that other toolkits unpickle or import; nothing here reads them, unless there are no other weights."""
 
@@ -41,14 +38,11 @@ def judge(material: Material, tmp_path_factory: pytest.TempPathFactory) -> Itera
     assert not (folder / MARKER).exists(), "a payload was executed"
 
 
-def place(folder: Path, material: Material, name: str, files: list[str], content: bytes, sealed: bool) -> None:
-    """Copy a folder and put the same content into some of its files; an attacker can write the digests anew."""
+def place(folder: Path, material: Material, name: str, files: list[str], content: bytes) -> None:
+    """Copy a folder and put the same content into some of its files."""
     material.copy(folder, name)
     for file in files:
         (folder / file).write_bytes(content)
-    if sealed:
-        notes = json.loads((folder / EXPORT / NOTES).read_text(encoding="utf-8"))
-        write_notes(folder / EXPORT, notes)
 
 
 def verdicts(
@@ -58,35 +52,19 @@ def verdicts(
     files: list[str],
     outputs: list[str],
     forms: list[str],
-    sealed: bool = False,
 ) -> dict[str, str]:
     """Run a command once for each file that holds the payload, in one of the forms in turn; return its ends by file."""
     results = {}
     for file, form in zip(files, itertools.cycle(forms), strict=False):
         content = FORMS[form](Payload(judge.folder / MARKER))
         prepare: Callable[[Path], None] = functools.partial(
-            place, material=judge.material, name=name, files=[file], content=content, sealed=sealed
+            place, material=judge.material, name=name, files=[file], content=content
         )
         reference = f"{name}:{' '.join(arguments)}"
         result = judge(Case(f"{file} {form}", arguments, prepare, LINES, reference, outputs))
         assert not (judge.folder / MARKER).exists(), f"{file}: the payload was executed"
         results[file] = result.verdict if result.verdict != "internal" else result.outcome.err
     return results
-
-
-@pytest.mark.parametrize("forms", ALL_FORMS)
-def test_no_file_of_an_export_is_executed(judge: Judge, forms: list[str]) -> None:
-    files = [file for file in judge.material.files("exported") if file.startswith(EXPORT)]
-    command = ["translate", "exported", "--format=jsonl", "--engine=ctranslate2", "--threads=1"]
-    results = verdicts(judge, command, "exported", files, [], forms)
-    assert set(results.values()) == {"refused"}, results
-    more = [f"{EXPORT}/{name}" for name in (*CODE, "vocabulary.txt", "source_vocabulary.txt", "model.json")]
-    results = verdicts(judge, command, "exported", more, [], forms)
-    assert set(results.values()) == {"unchanged"}, results
-    if pickled := [form for form in forms if form in ("pickle", "torch")]:
-        sealed = [file for file in files if not file.endswith(NOTES)]
-        results = verdicts(judge, command, "exported", sealed, [], pickled, sealed=True)
-        assert set(results.values()) <= {"refused", "unchanged"}, results
 
 
 @pytest.mark.parametrize("forms", ALL_FORMS)

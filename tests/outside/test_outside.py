@@ -60,8 +60,6 @@ JOBS: dict[str, list[str]] = {
     "export to runtime": ["export", "translator", "translator.regard", "--to=runtime", "--threads=1"],
     "export to page": ["export", "translator", "page.html", "--to=page", "--threads=1"],
     "translate a runtime file": ["translate", "translator.regard", "data/test.ko", "--threads=1"],
-    "translate with CTranslate2": ["translate", "exported", "--engine=ctranslate2", "--threads=1"],
-    "translate with the fastest": ["translate", "exported", "data/test.ko", "--engine=auto", "--threads=1"],
     "translate an import": ["translate", "imported", "--precision=int8", "--term=I", "--threads=1"],
     "caption": ["caption", "captioner", "images/images", "--format=jsonl", "--threads=1"],
     "evaluate": [
@@ -138,7 +136,7 @@ def watched(request: pytest.FixtureRequest, cached: FolderCache, tmp_path_factor
     folder = tmp_path_factory.mktemp("watched")
     source = cached.in_process("fuzz", fuzzer.material)
     work = folder / "work"
-    for name in ("translator", "recurrent", "captioner", "exported", "marian", "data", "images"):
+    for name in ("translator", "recurrent", "captioner", "marian", "data", "images"):
         shutil.copytree(source / "material" / name, work / name)
     for name, copy in (("translator", "resumed"), ("translator", "chosen"), ("translator", "sealed")):
         shutil.copytree(work / name, work / copy)

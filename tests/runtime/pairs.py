@@ -36,8 +36,10 @@ def maker(new_folder: Callable[[], Path]) -> Maker:
             values = {"precision": precision, "search": json.loads(model.settings.search.model_dump_json())}
             file = path.with_suffix(".regard")
             file.write_bytes(runtime_file(model, pack_model(model.model, precision), aligned, values))
-            translator = load_translator(path, engine="native", precision=precision)
+            translator = load_translator(path, precision=precision)
             translator.choice = aligned
+            if precision == "float32":
+                translator.engine.reason = "the reference is PyTorch's search"
             made[key] = translator, RuntimeTranslator(file, threads=2)
         return made[key]
 

@@ -15,13 +15,15 @@ import numpy as np
 import pytest
 import torch
 from cached import FolderCache
-from laws.models import kinds, make, sentences, targets
+from engine.test_c_search import is_packed, loaded, requests
+from engine.test_kernels import forced, pairs_of
+from kernel_programs import Team
+from laws.models import kinds
 
-from regard.data.vocabulary import EOS
-from regard.engine import DecodeRequest, Engine, pack_model
-from regard.engine.program import BYTES, GROUP, PRECISIONS, Builder, Team, address
+from regard.engine import pack_model
+from regard.engine.c_search import LibraryModel
+from regard.engine.program import BYTES, GROUP, PRECISIONS, Builder, address
 from regard.runtime import native
-from regard.search import SearchSettings, Task
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent.parent
@@ -111,9 +113,8 @@ def product(weight: np.ndarray, x: np.ndarray, precision: Any, threads: int = 1)
     builder = Builder(precision)
     target = builder.linear(builder.register(weight.shape[1]), torch.from_numpy(weight))
     program = builder.build()
-    registers = program.registers(len(x))
-    program.register(registers, 0, len(x))[:] = x
-    return program.register(program.run(Team(threads), len(x)), target, len(x)).copy()
+    _, register = Team(threads).run(program, x)
+    return register(target).copy()  # type: ignore[no-any-return]
 
 
 def integer_product(weight: np.ndarray, x: np.ndarray) -> np.ndarray:
@@ -176,9 +177,6 @@ class TestProducts:
         assert [packed_bytes(weight, precision) for precision in PRECISIONS] == expected
 
 
-REQUESTS = [DecodeRequest([4 + (i * k) % 14 for k in range(1 + i % 6)] + [EOS], Task(i, 4 + i % 6)) for i in range(40)]
-
-
 @pytest.mark.parametrize("settings", kinds(reads=["text"]))
 @pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize("level", LEVELS)
@@ -187,19 +185,19 @@ def test_every_level_translates_as_the_native_one(
 ) -> None:
     """Whole numbers that are rounded from activations with other last bits may differ, so int8 is close, not equal."""
     needs(levelled, level)
-    model, batch, target = make(settings, ends=0.05), sentences(6, 1, 9, 40), targets(4, 7)
-    features, results = [], []
+    folder, scores, results = loaded(settings, {"beam": 3}), [], []
+    if not is_packed(folder):
+        return
+    asked, (sources, targets) = requests(folder, False) * 4, pairs_of(folder)
     for name in ("native", level):
         use(name)
-        packed = pack_model(model, precision)
-        source = packed.encode(batch)
-        features.append(packed.step(target, packed.begin(source), source)[0])
-        decoded = Engine(model, precision=precision).decode(REQUESTS, SearchSettings(beam=3))
-        results.append([hypotheses[0].ids for hypotheses in decoded])
+        library = LibraryModel(folder, pack_model(folder.model, precision))
+        scores.append(forced(library, sources, targets))
+        results.append([ranked[0].ids for ranked in library.decode(asked, folder.settings.search, 1)])
     tolerance = 1e-4 if precision == "float32" else 0.05
-    np.testing.assert_allclose(*features, rtol=tolerance, atol=tolerance * np.abs(features[0]).max())
+    np.testing.assert_allclose(*scores, rtol=tolerance, atol=tolerance)
     equal = sum(a == b for a, b in zip(*results, strict=True))
-    assert equal == len(REQUESTS) if precision == "float32" else equal >= 0.9 * len(REQUESTS)
+    assert equal == len(asked) if precision == "float32" else equal >= 0.9 * len(asked)
 
 
 def test_the_driver_finds_every_level_equal_to_plain_loops(built: Path) -> None:
@@ -294,10 +292,11 @@ def test_a_machine_without_memory_is_told(levelled: ctypes.CDLL, use: Callable[[
     """A team reports that memory is missing; it does not end the process."""
     builder = Builder("int8")
     builder.linear(builder.register(16), torch.zeros(16, 16))
-    program, rows = builder.build(), 1 << 46
+    program = builder.build()
     program.widths[:] = 0
+    rows = np.lib.stride_tricks.as_strided(np.zeros(0, np.float32), (1 << 46, 0))
     with pytest.raises(MemoryError, match="no memory for the kernels"):
-        program.run(Team(2), rows, registers=np.zeros(64, np.float32))
+        Team(2).run(program, rows, registers=np.zeros(64, np.float32))
 
 
 def zig() -> list[str]:

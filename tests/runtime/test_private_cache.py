@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import json
 import os
 import shutil
 import stat
@@ -12,8 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from regard.engine import autotune
-from regard.engine.autotune import cached
 from regard.runtime import native, private_cache
 from regard.runtime.private_cache import private_folders, read_private, write_private
 
@@ -226,30 +223,8 @@ def test_files_that_are_links_pipes_large_or_writable_by_others_are_not_read(fol
 
 def test_a_link_is_replaced_and_what_it_leads_to_stays(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "victim").write_text("{}")
-    (folder / autotune.FILE).symlink_to(tmp_path / "victim")
-    assert cached("a", (7, 8), lambda: 7) == 7
+    (folder / "file").symlink_to(tmp_path / "victim")
+    write_private(folder / "file", b"content")
     assert (tmp_path / "victim").read_text() == "{}"
-    assert not (folder / autotune.FILE).is_symlink()
-    assert list(json.loads((folder / autotune.FILE).read_text()).values()) == [7]
-
-
-@pytest.mark.parametrize("value", [-5, 0, 3, 10**30, 2.0, True, None, "2", [2], {"2": 2}, float("nan")])
-def test_a_cached_value_that_is_no_choice_is_measured_again(value: object, folder: Path) -> None:
-    assert cached("threads", (1, 2), lambda: 2) == 2
-    (key,) = json.loads((folder / autotune.FILE).read_text())
-    (folder / autotune.FILE).write_text(json.dumps({key: value, "other": value}))
-    assert cached("threads", (1, 2), lambda: 2) == 2
-    assert json.loads((folder / autotune.FILE).read_text())[key] == 2
-
-
-@pytest.mark.parametrize("content", [b"", b"[]", b"\xff", b"[" * 200_000, b'{"a": ' + b"9" * 5000 + b"}", b"{" * 9])
-def test_a_damaged_file_of_measurements_is_written_anew(content: bytes, folder: Path) -> None:
-    write_private(folder / autotune.FILE, content)
-    assert cached("threads", (1, 2), lambda: 2) == 2
-    assert list(json.loads((folder / autotune.FILE).read_text()).values()) == [2]
-
-
-def test_nothing_is_written_where_no_folder_is_private(folder: Path) -> None:
-    folder.chmod(0o777)
-    assert cached("threads", (1, 2), lambda: 2) == 2
-    assert list(folder.iterdir()) == []
+    assert not (folder / "file").is_symlink()
+    assert (folder / "file").read_bytes() == b"content"

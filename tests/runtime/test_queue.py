@@ -119,8 +119,8 @@ def test_traces_and_prefixes_are_those_of_a_call_alone(model: RuntimeModel) -> N
         assert len(lines[0].steps) == len(expected.steps) > 1
         for step, other in zip(lines[0].steps, expected.steps, strict=True):
             assert step.prefixes == other.prefixes
-            assert [(c.row, c.token, c.fate) for c in step.candidates] == [
-                (c.row, c.token, c.fate) for c in other.candidates
+            assert [(c.beam, c.token, c.fate) for c in step.candidates] == [
+                (c.beam, c.token, c.fate) for c in other.candidates
             ]
     queue.close()
 

@@ -67,7 +67,7 @@ def test_continuous_batching_of_tables_equals_decoding_alone(width: int) -> None
     model, settings = random_table(B, V, end=1.0), SearchSettings(beam=width)
     tasks = [Task(id, 5 + id) for id in range(B)]
     requests = [DecodeRequest([id, *range(4, 4 + id % 5), EOS], task) for id, task in enumerate(tasks)]
-    results = decode_requests([model, model], requests, settings, limits=BatchLimits(3 * width, 30))
+    results = decode_requests(model, requests, settings, limits=BatchLimits(3 * width, 30))
     assert dict(enumerate(results)) == decode_alone(model, settings, tasks)
 
 

@@ -157,6 +157,12 @@ REGARD_API RegardStream *regard_stream(
     RegardModel *model, const char *line, size_t size, const RegardOptions *options, char *error, size_t error_size);
 /* What the translation grows by, valid until the next call; NULL at its end, and with size 1 if there is no memory. */
 REGARD_API const char *regard_next(RegardStream *stream, size_t *size);
+/* The same for one source in token ids, end of sentence last; `prefix` may be NULL. */
+REGARD_API RegardStream *regard_stream_ids(
+    RegardModel *model, const int32_t *const *ids, const size_t *count, const int32_t *const *prefix, const size_t *prefix_size,
+    const RegardOptions *options, char *error, size_t error_size);
+/* The tokens of the target after one more step; NULL after the last, and with count 1 if there is no memory. */
+REGARD_API const int32_t *regard_next_tokens(RegardStream *stream, size_t *count);
 REGARD_API void regard_stream_free(RegardStream *stream);
 
 /* --- calls from many threads, searched together: continuous batching. Not in WebAssembly. */

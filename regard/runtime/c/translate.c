@@ -637,24 +637,45 @@ REGARD_API void regard_stream_free(RegardStream *s) {
   text_free(&s->text), text_free(&s->out), free(s->words), free(s);
 }
 
-REGARD_API RegardStream *regard_stream(RegardModel *model, const char *line, size_t size, const RegardOptions *options, char *error, size_t error_size) {
+static RegardStream *open_stream(RegardModel *model, Sources sources, const Prefixes *prefixes, const RegardOptions *options, char *error, size_t error_size) {
   RegardOptions greedy = *options;
   greedy.beam = greedy.nbest = 1, greedy.attention = greedy.alignments = greedy.trace = 0;
-  if (error && error_size) error[0] = 0;
-  if (check_options(model, &greedy, error, error_size)) return NULL;
-  never_empty(&greedy);
   RegardStream *s = calloc(1, sizeof *s);
-  int failed = !s || !(s->result = calloc(1, sizeof *s->result));
-  if (!failed) {
-    *s->result = (RegardResult){.model = model, .options = greedy, .count = 1, .lines = calloc(2, sizeof(Line))};
-    failed = !s->result->lines || read_lines(s->result, &line, &size, NULL, error, error_size);
-    failed = failed || !(s->decoder = take_decoder(model, team_size(model, options->threads)));
-    s->search = (Search){.decoder = s->decoder};
+  RegardResult *r = s ? open_result(model, sources, 1, prefixes, &greedy, error, error_size) : NULL;
+  if (r && (s->decoder = take_decoder(model, team_size(model, options->threads)))) {
+    s->result = r, s->search = (Search){.decoder = s->decoder};
+    return s;
   }
-  if (!failed) return s;
-  if (error && error_size && !error[0]) explain(error, error_size, "there is not enough memory to translate the line");
-  regard_stream_free(s);
+  if (error && error_size && (!s || r)) explain(error, error_size, "there is not enough memory to translate the line");
+  regard_free(r), free(s);
   return NULL;
+}
+
+REGARD_API RegardStream *regard_stream(RegardModel *model, const char *line, size_t size, const RegardOptions *options, char *error, size_t error_size) {
+  return open_stream(model, (Sources){&line, NULL, &size}, NULL, options, error, error_size);
+}
+
+REGARD_API RegardStream *regard_stream_ids(RegardModel *model, const int32_t *const *ids, const size_t *count, const int32_t *const *prefix, const size_t *prefix_size, const RegardOptions *options, char *error, size_t error_size) {
+  Prefixes given = {prefix, prefix_size};
+  return open_stream(model, (Sources){NULL, ids, count}, prefix ? &given : NULL, options, error, error_size);
+}
+
+/* Decodes one more token of the segment. Returns the tokens so far, and whether they are all; NULL: there is no memory. */
+static const int32_t *step_segment(RegardStream *s, Request *request, size_t *count, int *is_done) {
+  if (!s->is_begun && search_begin(&s->search, &request, 1)) return NULL;
+  s->is_begun = 1;
+  if (search_step(&s->search)) return NULL;
+  *is_done = !s->search.count;
+  const Sentence *open = s->search.sentences;
+  *count = (size_t)(*is_done ? request->hypotheses->count : open->length);
+  if (*is_done) s->segment++, s->is_begun = 0;
+  return *is_done ? request->hypotheses->ids : open->history;
+}
+
+REGARD_API const int32_t *regard_next_tokens(RegardStream *s, size_t *count) {
+  int is_done;
+  *count = s->segment < (int64_t)s->result->segment_count;
+  return *count ? step_segment(s, s->result->segments[s->segment].request, count, &is_done) : NULL;
 }
 
 /* Decodes tokens into the stream's text; of a target that goes on only up to its last whole word. */
@@ -674,9 +695,8 @@ static int stream_text(RegardStream *s, const int32_t *ids, size_t count, int is
 }
 
 /* Hands out what the text of the segment has grown by; with a space before it, if a further segment's first wants one. */
-static const char *hand_out(RegardStream *s, size_t *size) {
-  const Segment *segment = s->result->segments + s->segment;
-  int is_parted = s->is_new && s->segment > 0 && (ends_in_space(segment - 1) || wants_space(s->out.data, s->out.size, s->text.data, s->text.size));
+static const char *hand_out(RegardStream *s, const Segment *segment, size_t *size) {
+  int is_parted = s->is_new && segment > s->result->segments && (ends_in_space(segment - 1) || wants_space(s->out.data, s->out.size, s->text.data, s->text.size));
   s->out.size = 0;
   if (is_parted && append_text(&s->out, " ", 1)) return NULL;
   if (append_text(&s->out, s->text.data + s->written, s->text.size - s->written)) return NULL;
@@ -694,26 +714,15 @@ REGARD_API const char *regard_next(RegardStream *s, size_t *size) {
     if (!request) {
       s->is_new = 1, s->written = s->text.size = 0;
       if (append_copy(r->lines, segment, s->segment == 0, &s->text)) return NULL;
-      const char *out = hand_out(s, size);
       s->segment++;
-      return out;
+      return hand_out(s, segment, size);
     }
-    if (!s->is_begun) {
-      if (search_begin(&s->search, &request, 1)) return NULL;
-      s->is_begun = s->is_new = 1, s->written = 0;
-    }
-    if (search_step(&s->search)) return NULL;
-    int is_done = !s->search.count;
-    const Sentence *sentence = s->search.sentences;
-    if (stream_text(s, is_done ? request->hypotheses->ids : sentence->history, (size_t)(is_done ? request->hypotheses->count : sentence->length), is_done)) return NULL;
-    int has_grown = s->text.size > s->written;
-    if (is_done) {
-      const char *out = has_grown ? hand_out(s, size) : NULL;
-      s->segment++, s->is_begun = 0;
-      if (has_grown) return out;
-    } else if (has_grown) {
-      return hand_out(s, size);
-    }
+    if (!s->is_begun) s->is_new = 1, s->written = 0;
+    int is_done;
+    size_t count;
+    const int32_t *ids = step_segment(s, request, &count, &is_done);
+    if (!ids || stream_text(s, ids, count, is_done)) return NULL;
+    if (s->text.size > s->written) return hand_out(s, segment, size);
   }
   *size = 0;
   return NULL;

@@ -1,0 +1,146 @@
+"""An export to CTranslate2, opened: token ids in, hypotheses out, with the scores of Regard's own search."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from pydantic import TypeAdapter
+
+from regard.data.vocabulary import BOS, EOS, PAD, UNK
+from regard.errors import MissingExtra
+from regard.reading import file_bytes, parse_json
+from regard.search import Hypothesis, LengthPenalty, SearchSettings
+
+_SUPPRESSED = (PAD, UNK, BOS)
+
+
+def import_ctranslate2(purpose: str) -> Any:
+    """Import the package late. Raises MissingExtra if it is not installed."""
+    try:
+        import ctranslate2
+    except ImportError:
+        raise MissingExtra("ctranslate2", "fast", purpose) from None
+    return ctranslate2
+
+
+class CTranslate2:
+    """An export that `regard export --to ctranslate2` wrote, as CTranslate2 runs it.
+
+    `max_source`, `max_target`: most tokens of a source and of a target; None: no limit. The score of a hypothesis is
+    that of Regard's own search, up to the error of the precision. Below the first, an n-best list may hold other
+    hypotheses. A source that is end of sentence alone has the empty target.
+    """
+
+    def __init__(self, export: Path, max_source: int, max_target: int | None) -> None:
+        ctranslate2 = import_ctranslate2("an export to CTranslate2")
+        before = torch.get_num_threads()
+        try:
+            self._translator = ctranslate2.Translator(str(export), inter_threads=1, intra_threads=0)
+        finally:
+            torch.set_num_threads(before)  # making a translator changes PyTorch's number of threads
+        self.max_source, self.max_target = max_source, max_target
+        self._source, self._target = _vocabularies(export)
+        self._ids = {token: i for i, token in enumerate(self._target)}
+
+    def search(self, sources: Sequence[Sequence[int]], settings: SearchSettings) -> list[list[Hypothesis]]:
+        """Decode sources (ids, end of sentence included) as one batch; return the hypotheses of each, best first.
+
+        Of the settings it follows the beam, the length penalty and the limits of lengths.
+        """
+        max_steps = [min(settings.max_steps(len(source), self.max_target), self.max_source) for source in sources]
+        results = self._translate(sources, max(max_steps), settings)
+        for i, source in enumerate(sources):
+            if any(len(h.ids) >= max_steps[i] - 1 for h in results[i]):
+                (results[i],) = self._translate([source], max_steps[i], settings, patience=2)
+            is_short = any(len(h.ids) < settings.min_length for h in results[i])
+            if is_short or any(token in h.ids for h in results[i] for token in _SUPPRESSED):
+                (results[i],) = self._translate([source], max_steps[i], settings, suppress=True)
+        return results
+
+    def score(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[list[float]]:
+        """Score given targets: the log-probability of each token, that of end of sentence last."""
+        results = self._translator.score_batch(
+            [[self._source[i] for i in source] for source in sources],
+            [[self._target[i] for i in target] for target in targets],
+            max_input_length=0,
+            max_batch_size=64,
+        )
+        return [list(result.log_probs) for result in results]
+
+    def _translate(
+        self,
+        sources: Sequence[Sequence[int]],
+        max_steps: int,
+        settings: SearchSettings,
+        patience: int = 1,
+        suppress: bool = False,
+    ) -> list[list[Hypothesis]]:
+        """Decode targets of at most `max_steps` tokens, end of sentence included.
+
+        The score of a target cut there lacks its end, and is too good; with `patience` 2 it displaces no other.
+        Suppressed tokens are hardly ever likely, and suppressing them changes every probability: it is done only if
+        one was written, and the targets are then scored again.
+        """
+        exponent = _exponent(settings.length_penalty, sum(map(len, sources)) / len(sources))
+        count = settings.beam * patience if settings.beam > 1 else 1
+        options: dict[str, Any] = {}
+        if suppress:
+            options = {"disable_unk": True, "suppress_sequences": [[self._target[i]] for i in (PAD, BOS)]}
+        results = self._translator.translate_batch(
+            [[self._source[i] for i in source] for source in sources],
+            beam_size=settings.beam,
+            num_hypotheses=count,
+            patience=patience,
+            length_penalty=exponent,
+            min_decoding_length=settings.min_length if suppress else 0,
+            max_decoding_length=max_steps - 1,
+            max_input_length=0,
+            return_scores=True,
+            return_end_token=True,
+            **options,
+        )
+        ranked = []
+        for source, result in zip(sources, results, strict=True):
+            rows = [[self._ids[token] for token in tokens] for tokens in result.hypotheses]
+            log_probs = [
+                # a target cut at max_steps: our search ends it there, and counts the end
+                score * len(ids) ** exponent if ids[-1:] == [EOS] and not suppress else self._log_prob(source, ids)
+                for ids, score in zip(rows, result.scores, strict=True)
+            ]
+            ranked.append(_ranked(rows, log_probs, settings))
+        return ranked
+
+    def _log_prob(self, source: Sequence[int], ids: Sequence[int]) -> float:
+        """Score a target; its end of sentence counts whether it is there or not."""
+        return sum(self.score([source], [ids[:-1] if ids[-1:] == [EOS] else ids])[0])
+
+
+def _exponent(alpha: float, length: float) -> float:
+    """Return the exponent of CTranslate2's length penalty that behaves as ours with `alpha` around some length.
+
+    Both grow by the same share there. At zero CTranslate2 would end its search at the first hypothesis.
+    """
+    return max(alpha * length / (5 + length), 1e-6)
+
+
+def _ranked(rows: Sequence[list[int]], log_probs: Sequence[float], settings: SearchSettings) -> list[Hypothesis]:
+    """Make hypotheses with our scores, best first."""
+    penalty = LengthPenalty(settings.length_penalty)
+    hypotheses = [
+        Hypothesis(tuple(ids[:-1] if ids[-1:] == [EOS] else ids), log_prob, 0.0)
+        for ids, log_prob in zip(rows, log_probs, strict=True)
+    ]
+    scored = [replace(h, score=h.log_prob / penalty(len(h.ids) + 1)) for h in hypotheses]
+    return sorted(scored, key=lambda h: -h.score)[: settings.beam]
+
+
+def _vocabularies(export: Path) -> tuple[list[str], list[str]]:
+    """Read the tokens of both sides, by their ids."""
+    shared = export / "shared_vocabulary.json"
+    files = [shared, shared] if shared.is_file() else [export / f"{s}_vocabulary.json" for s in ("source", "target")]
+    source, target = (TypeAdapter(list[str]).validate_python(parse_json(file_bytes(file))) for file in files)
+    return source, target

@@ -38,7 +38,6 @@ from regard.model_folder import (
     load_settings,
     load_tokenizer,
     load_weights,
-    read_weights,
     save_folder,
     save_language_id,
     weights_id,
@@ -52,7 +51,7 @@ from regard.settings import read_toml
 from regard.training import Outcome, Recipe, Trainer, World, model_card
 from regard.training.budget import BudgetChoice, choose, trial
 from regard.training.checkpoint import has_checkpoint
-from regard.training.compose_recipe import TrainRequest, check_parent, data_table, length_setting, parent_of
+from regard.training.compose_recipe import ParentRun, TrainRequest, data_table, length_setting
 from regard.training.distributed import join_processes
 from regard.training.guided import Guide
 from regard.training.journal import Report, read
@@ -192,7 +191,8 @@ def train_request(
         recipe = request.compose(out)
         sizes = request.sizes(recipe)
         world = world.split(bool(recipe.training.sharded))
-        session = _Session(out, request.resume, sizes, local_device, world, report if world.is_main else None)
+        report = report if world.is_main else None
+        session = _Session(out, request.resume, sizes, local_device, world, report, ParentRun.of(recipe))
         with _deterministic(local_device, recipe.model.encoder.reads == "text"):
             return session.run(recipe)
 
@@ -207,7 +207,7 @@ def dry_run(request: TrainRequest, device: str = "auto", report: Report | None =
         choice = session.within_budget(recipe, data)
         recipe, timed = (recipe, None) if choice is None else (choice.recipe, choice.trial)
         torch.manual_seed(recipe.training.seed)
-        model = _build_model(recipe, data.tokenizer).to(session.device)
+        model = session.build_model(recipe, data.tokenizer)
         session.say(_describe_batches(data.batches, recipe))
         return list(report_run(model, recipe, data.batches, session.device, timed, processes))
 
@@ -231,10 +231,11 @@ def _rehearsal(
     recipe = request.compose()
     sizes, device = request.sizes(recipe), select_device(device)
     recipe.model.check(recipe.tokenizer.joint)
-    check_parent(recipe)
+    if (parent := ParentRun.of(recipe)) is not None:
+        parent.check(recipe)
     recipe = recipe.resolved(device)
     with TemporaryDirectory() as folder:
-        session = _Session(Path(folder), False, sizes, device, World(), report)
+        session = _Session(Path(folder), False, sizes, device, World(), report, parent)
         session.say(*_describe_guide(recipe))
         yield session, recipe, session.read_data(recipe, started=False)
 
@@ -280,6 +281,7 @@ class _Session:
     device: str
     world: World
     report: Report | None
+    parent: ParentRun | None
 
     def say(self, *lines: str) -> None:
         """Report messages that are no events of the journal."""
@@ -290,8 +292,8 @@ class _Session:
     def run(self, recipe: Recipe) -> Run:
         """Train by this recipe. Raises UsageError if the folder holds another run or another process trains in it."""
         recipe.model.check(recipe.tokenizer.joint)
-        if not self.resume:
-            check_parent(recipe)
+        if not self.resume and self.parent is not None:
+            self.parent.check(recipe)
         if self.world.is_main:
             _check_folder(self.out, self.resume)
         with lock_run(self.out) if self.world.is_main else nullcontext():
@@ -310,7 +312,7 @@ class _Session:
         has_weights = self.resume and has_checkpoint(self.out)
         recipe, settings, data = self._prepare(recipe)
         torch.manual_seed(recipe.training.seed)
-        model = _build_model(recipe, data.tokenizer, has_weights).to(self.device)
+        model = self.build_model(recipe, data.tokenizer, has_weights)
         self.say(
             f"model: {count_parameters(model):,} weights · {recipe.training.precision} on {self.device}"
             f"{_describe_processes(self.world)}",
@@ -364,7 +366,7 @@ class _Session:
             choice = self.within_budget(recipe, data)
             recipe = recipe if choice is None else choice.recipe
             own_id = weights_id(self.out) if self.resume else ""  # if only config.json was lost, it is the same run
-            settings = _own_settings(recipe, self.out) if started else _make_folder(recipe, data, self.out, own_id)
+            settings = _own_settings(recipe, self.out) if started else self._make_folder(recipe, data, own_id)
             if not started:
                 self.say(*_learn_languages(settings.languages, data.sample, self.out))
         self.world.barrier()
@@ -377,10 +379,10 @@ class _Session:
 
     def read_data(self, recipe: Recipe, started: bool) -> PreparedData:
         """Read the corpora and make batches, with the vocabulary of this run or of its parent, or a new one."""
-        parent = None if started else parent_of(recipe)
-        tokenizer: Tokenizer | None = None
-        if started or parent is not None:
-            tokenizer = load_tokenizer(parent or self.out, load_settings(parent or self.out))
+        parent = None if started else self.parent
+        tokenizer = None if parent is None else parent.tokenizer
+        if started:
+            tokenizer = load_tokenizer(self.out, load_settings(self.out))
         if self.resume and not started and has_checkpoint(self.out):  # config.json was lost
             tokenizer = Tokenizer.load(self.out, recipe.tokenizer)
 
@@ -399,8 +401,36 @@ class _Session:
         if not started:
             sizes = f"{len(data.tokenizer.source):,}"
             sizes += "" if recipe.tokenizer.joint else f" + {len(data.tokenizer.target):,}"
-            self.say(f"vocabulary: {sizes} tokens{f' of {parent}' if parent else ''}")
+            self.say(f"vocabulary: {sizes} tokens{f' of {parent.path}' if parent else ''}")
         return data
+
+    def _make_folder(self, recipe: Recipe, data: PreparedData, own_id: str = "") -> FolderSettings:
+        """Write the files that stay the same through a run; `config.json` comes last."""
+        images, out = recipe.data.images, self.out
+        image_size = None if images is None else images.size_settings
+        parts = {name: getattr(recipe, name) for name in ("model", "tokenizer", "search")}
+        settings = FolderSettings(**parts, images=image_size, languages=recipe.data.languages)
+        name, longest = length_setting(settings), data.longest_source
+        if self.parent is not None:  # its weights have learnt its longest sentences
+            longest = max(longest, getattr(self.parent.settings.search, name) or 0)
+        facts: dict[str, float] = {} if getattr(recipe.search, name) else {name: longest}
+        if images is None and recipe.search.line_sentences is None and data.sample[0]:
+            facts["line_sentences"] = round(sum(map(count_sentences, data.sample[0])) / len(data.sample[0]), 2)
+        settings = settings.with_values(search=recipe.search.with_values(**facts))
+        out.mkdir(parents=True, exist_ok=True)
+        recipe.write(out / "train.toml")
+        lasting = recipe.model_dump(exclude={"training": {"updates", "minutes"}})  # a run may be resumed for longer
+        save_folder(out, settings, data.tokenizer, origin=json_digest(lasting), identity=own_id)
+        return load_settings(out)
+
+    def build_model(self, recipe: Recipe, tokenizer: Tokenizer, has_weights: bool = False) -> Model:
+        """The model with the weights that a run begins with; those of a checkpoint come later."""
+        model = build(recipe.model, len(tokenizer.source), len(tokenizer.target), recipe.tokenizer.joint)
+        if self.parent is not None and not has_weights:
+            load_weights(model, self.parent.read_weights(), self.parent.path / WEIGHTS)
+        elif not has_weights:
+            load_pretrained(model, recipe.model)
+        return model.to(self.device)
 
     def within_budget(self, recipe: Recipe, data: PreparedData) -> BudgetChoice | None:
         """Choose the size, updates and warm-up that a time budget allows; None without a budget."""
@@ -413,26 +443,6 @@ class _Session:
         choice = choose(recipe.training.minutes, resolved, data.batches, vocabularies, self.device, processes)
         self.say(*choice.report)
         return choice
-
-
-def _make_folder(recipe: Recipe, data: PreparedData, out: Path, own_id: str = "") -> FolderSettings:
-    """Write the files that stay the same through a run; `config.json` comes last."""
-    images, parent = recipe.data.images, parent_of(recipe)
-    image_size = None if images is None else images.size_settings
-    parts = {name: getattr(recipe, name) for name in ("model", "tokenizer", "search")}
-    settings = FolderSettings(**parts, images=image_size, languages=recipe.data.languages)
-    name, longest = length_setting(settings), data.longest_source
-    if parent is not None:  # its weights have learnt its longest sentences
-        longest = max(longest, getattr(load_settings(parent).search, name) or 0)
-    facts: dict[str, float] = {} if getattr(recipe.search, name) else {name: longest}
-    if images is None and recipe.search.line_sentences is None and data.sample[0]:
-        facts["line_sentences"] = round(sum(map(count_sentences, data.sample[0])) / len(data.sample[0]), 2)
-    settings = settings.with_values(search=recipe.search.with_values(**facts))
-    out.mkdir(parents=True, exist_ok=True)
-    recipe.write(out / "train.toml")
-    lasting = recipe.model_dump(exclude={"training": {"updates", "minutes"}})  # a run may be resumed for longer
-    save_folder(out, settings, data.tokenizer, origin=json_digest(lasting), identity=own_id)
-    return load_settings(out)
 
 
 def _learn_languages(languages: Languages, sample: tuple[Sequence[str], Sequence[str]], out: Path) -> Iterator[str]:
@@ -458,19 +468,6 @@ def _own_settings(recipe: Recipe, out: Path) -> FolderSettings:
     if others := [name for name, (stored, wanted) in pairs.items() if stored != wanted]:
         raise ModelFolderError(f"{out / CONFIG}: not as in train.toml: {', '.join(others)}; {_REMEDY}")
     return settings
-
-
-def _build_model(recipe: Recipe, tokenizer: Tokenizer, has_weights: bool = False) -> Model:
-    """The model with the weights that a run begins with; if it has a checkpoint, the weights come from there later."""
-    model = build(recipe.model, len(tokenizer.source), len(tokenizer.target), recipe.tokenizer.joint)
-    parent = parent_of(recipe)
-    if has_weights:
-        return model
-    if parent is not None:
-        load_weights(model, read_weights(parent, load_settings(parent)), parent / WEIGHTS)
-    else:
-        load_pretrained(model, recipe.model)
-    return model
 
 
 def _describe_batches(batches: BatchSource, recipe: Recipe) -> str:

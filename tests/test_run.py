@@ -148,7 +148,7 @@ def test_a_run_learns_below_which_score_a_translation_is_doubtful(run: regard.Ru
     assert load_settings(run.folder).search.score_threshold == pytest.approx(lowest[0], abs=1e-3)
     more = (data / "train.ko").read_text(encoding="utf-8").splitlines()
     folder = Path(shutil.copytree(run.folder, tmp_path / "copy"))
-    session = _Session(folder, True, {}, "cpu", World(), None)
+    session = _Session(folder, True, {}, "cpu", World(), None, None)
     session._learn_threshold(["---", *more])
     doubtful = [translation.doubtful for translation in load(folder).translate(["---", *more])]
     assert sum(doubtful) == 3, "three of a hundred lines with letters"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import torch
 from regard.data.languages import Languages, parse_languages
 from regard.data.tokenizer import Tokenizer
 from regard.errors import UsageError
-from regard.model_folder import WEIGHTS, FolderSettings, load_settings, load_tensors, load_tokenizer
+from regard.model_folder import FolderSettings, load_settings, load_tokenizer, read_weights
 from regard.models import build
 from regard.settings import merge, override, read_toml
 from regard.training.budget import minutes_of
@@ -23,6 +24,58 @@ TEXT, CAPTIONS = "transformer-tiny", "caption-transformer"
 """Default presets."""
 SIZES = ("transformer-tiny", "transformer-small", "transformer-base")
 """Presets that a time budget chooses from, small to large."""
+
+
+@dataclass(frozen=True)
+class ParentRun:
+    """The run whose weights and vocabulary another begins with; settings and vocabularies are read once."""
+
+    path: Path
+
+    @classmethod
+    def of(cls, recipe: Recipe) -> ParentRun | None:
+        """The parent that a recipe names, if any."""
+        return None if recipe.training.parent is None else cls(Path(recipe.training.parent))
+
+    @cached_property
+    def settings(self) -> FolderSettings:
+        return load_settings(self.path)
+
+    @cached_property
+    def tokenizer(self) -> Tokenizer:
+        return load_tokenizer(self.path, self.settings)
+
+    def read_weights(self) -> dict[str, torch.Tensor]:
+        """Read the weights; they are not kept, as they would fill memory while the other run trains."""
+        return read_weights(self.path, self.settings)
+
+    def check(self, recipe: Recipe) -> None:
+        """Raise UsageError, with all causes, if vocabulary or shape of a recipe differ from those here."""
+        tokenizer, before = recipe.tokenizer.model_dump(), self.settings.tokenizer.model_dump()
+        causes = [
+            f"tokenizer.{name} = {tokenizer[name]!r}: with `parent=` the vocabulary of {self.path} is kept "
+            f"({'where it is not set' if before[name] is None else repr(before[name])}); leave it out"
+            for name in (before if tokenizer["kind"] == before["kind"] else ["kind"])  # other kinds, other settings
+            if tokenizer[name] != before[name]
+        ]
+        if causes := causes or self._shape_conflicts(recipe):
+            raise UsageError(*causes)
+
+    def _shape_conflicts(self, recipe: Recipe) -> list[str]:
+        sizes = len(self.tokenizer.source), len(self.tokenizer.target)
+        with torch.device("meta"):
+            model = build(recipe.model, *sizes, recipe.tokenizer.joint)
+        wanted = {name: tuple(weight.shape) for name, weight in model.named_parameters()}
+        stored = {name: tuple(weight.shape) for name, weight in self.read_weights().items()}
+        different = [name for name in sorted({*wanted, *stored}) if wanted.get(name) != stored.get(name)]
+        if not different:
+            return []
+        name = different[0]
+        return [
+            f"with `parent=` the weights of {self.path} are kept, and this model has others (such as {name}: "
+            f"{stored.get(name, 'none')} there, {wanted.get(name, 'none')} here); leave out what changes the model's "
+            "shape, or train without `parent=`"
+        ]
 
 
 @dataclass(frozen=True)
@@ -63,7 +116,8 @@ class TrainRequest:
         overrides = self._overrides()
         if self.resume:
             values = _without_other_end(values, override({}, overrides))
-        parent = self.parent or _parent_setting(override(values, overrides))
+        path = self.parent or _parent_setting(override(values, overrides))
+        parent = None if path is None else ParentRun(path)
         if parent is not None and not self.resume:
             values = merge(_inherit(parent), values)
         in_file = values.pop("preset", None)
@@ -73,11 +127,11 @@ class TrainRequest:
             images = "images" in self.data or (isinstance(data, dict) and data.get("images"))
             values = merge(preset(str(name or (CAPTIONS if images else TEXT))), values)
         above: dict[str, Any] = {"data": dict(self.data)} if self.data else {}
-        above |= {"training": {"parent": str(parent)}} if parent is not None else {}
+        above |= {"training": {"parent": str(parent.path)}} if parent is not None else {}
         recipe = Recipe.parse(override(merge(values, above), overrides), where)
         if self.resume:  # its own languages hold
             return recipe
-        inherited = Languages() if parent is None else load_settings(parent).languages
+        inherited = Languages() if parent is None else parent.settings.languages
         return recipe.with_values(data=recipe.data.with_languages(inherited).model_dump())
 
     def sizes(self, recipe: Recipe) -> dict[str, Recipe]:
@@ -130,57 +184,17 @@ def data_table(
     return {**names, "images": table} if table else dict(names)
 
 
-def check_parent(recipe: Recipe) -> None:
-    """Raise UsageError, with all causes, if vocabulary or shape differ from the parent run's, which are kept."""
-    parent = parent_of(recipe)
-    if parent is None:
-        return
-    inherited = load_settings(parent)
-    tokenizer, before = recipe.tokenizer.model_dump(), inherited.tokenizer.model_dump()
-    causes = [
-        f"tokenizer.{name} = {tokenizer[name]!r}: with `parent=` the vocabulary of {parent} is kept "
-        f"({'where it is not set' if before[name] is None else repr(before[name])}); leave it out"
-        for name in (before if tokenizer["kind"] == before["kind"] else ["kind"])  # other kinds have other settings
-        if tokenizer[name] != before[name]
-    ]
-    if not causes:
-        causes = _shape_conflicts(recipe, parent, load_tokenizer(parent, inherited))
-    if causes:
-        raise UsageError(*causes)
-
-
-def _shape_conflicts(recipe: Recipe, parent: Path, tokenizer: Tokenizer) -> list[str]:
-    with torch.device("meta"):
-        model = build(recipe.model, len(tokenizer.source), len(tokenizer.target), recipe.tokenizer.joint)
-    wanted = {name: tuple(weight.shape) for name, weight in model.named_parameters()}
-    stored = {name: tuple(weight.shape) for name, weight in load_tensors(parent / WEIGHTS).items()}
-    different = [name for name in sorted({*wanted, *stored}) if wanted.get(name) != stored.get(name)]
-    if not different:
-        return []
-    name = different[0]
-    return [
-        f"with `parent=` the weights of {parent} are kept, and this model has others (such as {name}: "
-        f"{stored.get(name, 'none')} there, {wanted.get(name, 'none')} here); leave out what changes the model's "
-        "shape, or train without `parent=`"
-    ]
-
-
-def parent_of(recipe: Recipe) -> Path | None:
-    """The run whose weights and vocabulary a run begins with, if any."""
-    return None if recipe.training.parent is None else Path(recipe.training.parent)
-
-
 def length_setting(settings: FolderSettings) -> str:
     """The search setting that the data decide: the longest source sentence, or the longest caption, in training."""
     return "longest_source" if settings.images is None else "max_length"
 
 
-def _inherit(parent: Path) -> dict[str, Any]:
+def _inherit(parent: ParentRun) -> dict[str, Any]:
     """Values for fine-tuning a run: its model, tokenizer, search and batching, and a fifth of its peak rate."""
-    settings = load_settings(parent)
+    settings = parent.settings
     values = {name: getattr(settings, name).model_dump() for name in ("model", "tokenizer", "search")}
     del values["search"][length_setting(settings)], values["search"]["score_threshold"]  # the new data's, unless set
-    path = parent / "train.toml"
+    path = parent.path / "train.toml"
     before = read_run_recipe(path) if path.is_file() else {}
     schedule = ScheduleSettings.parse(before.get("schedule", {"peak": 1e-3}), str(path))
     peak = learning_rate(schedule, max(1, schedule.warmup), settings.model.decoder.size) / 5

@@ -21,7 +21,7 @@ from safetensors.torch import save_file
 from torch import nn
 from torch.overrides import TorchFunctionMode
 
-from regard.atomic import atomic_file, check_readable, file_sha256, write_text
+from regard.atomic import atomic_file, file_sha256, write_text
 from regard.attention.alignment import SYMMETRIES
 from regard.data.images import ImageSizeSettings
 from regard.data.language_id import MAX_SIZE, LanguageId
@@ -29,9 +29,9 @@ from regard.data.languages import Languages
 from regard.data.tokenizer import Tokenizer, TokenizerSettings
 from regard.errors import ModelFolderError, RegardError
 from regard.models import Model, ModelSettings, build
-from regard.reading import check_links, file_bytes, is_file_name, parse_json, reason_of, tensor_shapes
+from regard.reading import check_links, file_bytes, is_file_name, parse_json, reason_of, tensor_metadata, tensor_shapes
 from regard.runtime.model import is_runtime_file
-from regard.seal import SEAL, SHA256, json_digest, sealed, tensor_digest, why_broken
+from regard.seal import SEAL, SHA256, VOCABULARIES, json_digest, sealed, stored_digest, tensor_digest, why_broken
 from regard.search import SearchSettings
 from regard.settings import Settings
 
@@ -42,7 +42,6 @@ READ = (CONFIG, WEIGHTS, ALIGNMENT, LANGUAGES, "README.md", "train.toml", "journ
 FORMAT: Final = 1
 """The version of the folder's format; a folder of another version is refused."""
 _REMEDY = "copy the folder again from where the model was trained, or train the model again"
-_VOCABULARIES = ("*.model", "*vocab.json")
 _UNREADABLE = (SafetensorError, OSError, RuntimeError, ValueError, KeyError, TypeError, AttributeError)
 
 
@@ -130,7 +129,7 @@ def folder_id(folder: Path) -> str:
 
 def weights_id(folder: Path) -> str:
     """Return the id of the model folder that the weights were written for; empty if they cannot be read."""
-    return _metadata(folder / WEIGHTS).get("model", "")
+    return tensor_metadata(folder / WEIGHTS).get("model", "")
 
 
 def save_tensors(path: Path, tensors: Mapping[str, torch.Tensor], metadata: Mapping[str, str] | None = None) -> None:
@@ -338,35 +337,11 @@ def _read_settings(folder: Path) -> dict[str, Any]:
     return values
 
 
-def fingerprints(folder: Path) -> dict[str, str]:
-    """Return a SHA-256 of every file that affects what a model outputs, by file name; of tensors the one they carry."""
-    patterns = (CONFIG, ALIGNMENT, *_VOCABULARIES, "*.safetensors")
-    paths = [path for pattern in patterns for path in sorted(folder.glob(pattern)) if path.is_file()]
-    check_links(folder, *(path.name for path in paths))
-    return {path.name: _stored_digest(path) or file_sha256(path) for path in paths}
-
-
 def model_fingerprint(folder: Path) -> str:
     """Return a SHA-256 of what a model computes: settings, vocabularies and weights, by the digests that they carry."""
     settings = load_settings(folder)
-    weights = _stored_digest(folder / WEIGHTS)
+    weights = stored_digest(folder / WEIGHTS)
     return json_digest([settings.model_dump(exclude={SEAL, "languages"}), settings.seal.files, weights])
-
-
-def _stored_digest(path: Path) -> str:
-    """The digest in the header of a file of tensors; empty if there is none. Whoever loads the tensors compares it."""
-    if path.suffix != ".safetensors":
-        return ""
-    return _metadata(path).get(SHA256, "")
-
-
-def _metadata(path: Path) -> dict[str, str]:
-    """Return the metadata of a file of tensors; none if it cannot be read."""
-    with contextlib.suppress(*_UNREADABLE):
-        check_readable(path)
-        with safe_open(path, "pt") as file:
-            return dict(file.metadata() or {})
-    return {}
 
 
 def save_alignment(folder: Path, choice: Mapping[str, Any]) -> None:
@@ -475,7 +450,7 @@ def check_folder(folder: Path) -> dict[str, str]:
 def unlisted_files(folder: Path) -> list[str]:
     """Return the names of vocabularies that `config.json` does not list, so nothing reads them."""
     listed = FolderSettings.parse(_read_settings(folder), str(folder / CONFIG)).seal.files
-    return [path.name for pattern in _VOCABULARIES for path in sorted(folder.glob(pattern)) if path.name not in listed]
+    return [path.name for pattern in VOCABULARIES for path in sorted(folder.glob(pattern)) if path.name not in listed]
 
 
 def seal_folder(folder: Path) -> None:

@@ -11,6 +11,7 @@ import os
 import sys
 import warnings
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +26,7 @@ if sys.version_info >= (3, 11):
 else:  # pragma: no cover
     import tomli as tomllib
 
-DEPTH = 50
+DEPTH, _HEADER_SIZE = 50, 100_000_000
 """Most levels of lists and tables in one another; recipes have four, and what goes through all levels recurses."""
 
 
@@ -136,6 +137,17 @@ def tensor_shapes(path: Path) -> dict[str, tuple[int, ...]] | None:
             return {name: tuple(file.get_slice(name).get_shape()) for name in file.keys()}  # noqa: SIM118 (not a dict)
     except Exception:  # whoever reads the tensors says what is wrong
         return None
+
+
+def tensor_metadata(path: Path) -> dict[str, str]:
+    """Return the metadata in the header of a safetensors file, read without PyTorch; none if it cannot be read."""
+    with suppress(OSError, ValueError, TypeError, AttributeError):
+        check_readable(path)
+        with path.open("rb") as file:
+            size = int.from_bytes(file.read(8), "little")
+            if size <= _HEADER_SIZE:
+                return dict(parse_json(file.read(size)).get("__metadata__", {}))
+    return {}
 
 
 def reason_of(problem: BaseException) -> str:

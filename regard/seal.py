@@ -6,12 +6,17 @@ import ctypes
 import hashlib
 import json
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from regard.atomic import file_sha256
+from regard.reading import check_links, tensor_metadata
 
 if TYPE_CHECKING:
     import torch
 
 SEAL, SHA256 = "seal", "sha256"
+VOCABULARIES = ("*.model", "*vocab.json")
 
 
 def json_digest(values: Any) -> str:
@@ -32,6 +37,27 @@ def why_broken(values: Mapping[str, Any]) -> str | None:
     if not isinstance(seal, dict) or SHA256 not in seal:
         return "it has no seal"
     return None if sealed(values)[SEAL][SHA256] == seal[SHA256] else "its content does not match its SHA-256"
+
+
+def model_files(folder: Path, *more: str) -> list[Path]:
+    """Return the files of a model folder that affect what it outputs, and those of `more` names that it has.
+
+    Raises ModelFolderError for links that lead out of the folder.
+    """
+    patterns = ("config.json", "alignment.json", *more, *VOCABULARIES, "*.safetensors")
+    paths = [path for pattern in patterns for path in sorted(folder.glob(pattern)) if path.is_file()]
+    check_links(folder, *(path.name for path in paths))
+    return paths
+
+
+def fingerprints(folder: Path) -> dict[str, str]:
+    """Return a SHA-256 of every file that affects what a model outputs, by file name; of tensors the one they carry."""
+    return {path.name: stored_digest(path) or file_sha256(path) for path in model_files(folder)}
+
+
+def stored_digest(path: Path) -> str:
+    """The digest in the header of a file of tensors; empty if there is none. Whoever loads the tensors compares it."""
+    return tensor_metadata(path).get(SHA256, "") if path.suffix == ".safetensors" else ""
 
 
 def tensor_digest(tensors: Mapping[str, torch.Tensor], metadata: Mapping[str, str]) -> str:

@@ -56,6 +56,8 @@ LEVEL_DOORS = {
     ("reading", "atomic"),
     ("lazy", "errors"),
     ("settings", "errors"),
+    ("seal", "atomic"),
+    ("seal", "reading"),
     ("settings", "reading"),
     ("reading", "errors"),
     ("atomic", "errors"),

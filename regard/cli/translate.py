@@ -12,8 +12,8 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, replace
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
@@ -23,7 +23,7 @@ from regard.cli import options
 from regard.cli.app import app, say, setup_process, warn
 from regard.cli.progress import LineReporter
 from regard.cli.search_options import search_command, search_options
-from regard.errors import LineError, LineWarning, UsageError
+from regard.errors import LineError, LineWarning, RegardError, UsageError
 from regard.runtime.model import is_runtime_file
 
 if TYPE_CHECKING:
@@ -90,15 +90,13 @@ def translate(
     As text: one line per line; with --nbest the line number, score and text, tab-separated; with --alignments the links
     in a further column. Empty lines stay empty. Files may be of any length: few lines are in memory at a time.
     """
-    is_file = is_runtime_file(run)  # it needs no PyTorch
-    setup_process(None if is_file else threads, quiet, debug, None if is_file else seed)
+    setup_process(None, quiet, debug)
     from regard.bulk import ChunkTranslator, OutputFormat
     from regard.search.line_constraints import Constraints
 
     search, runs = search_options(context, seed), [run, *(with_ or ())]
     options.check_output(output, "/dev/stdin" if file == "-" else file, *runs)
-    open_model = _runtime_file if is_file else _model_folders
-    model = open_model(context, runs, device, precision)
+    model = _open_model(context, runs, device, precision, search)
     conditions = {"device": model.device}
     constraints = Constraints(prefix, tuple(term or ()), tuple(forbid or ()))
     lines, parser = _input(context, model, constraints, search)
@@ -118,6 +116,7 @@ def translate(
     ):
         _translate_chunks(pool, lines, sink, 1 if lines.typed else sys.maxsize if form is lines else chunk, report)
         _finish(sink, lines, run, report)
+    model.keep_export()
 
 
 def _translate_chunks(
@@ -156,6 +155,51 @@ class _Model:
     max_line: int
     device: str
     folder: Path | None  # None: a runtime file
+    export_name: str = ""  # that it is kept by, to be opened without PyTorch the next time; empty: it is not
+
+    def keep_export(self) -> None:
+        """Write the export into the cache, after the output has been handed out: it takes as long as some lines."""
+        if self.export_name and self.folder:
+            from regard.interchange.runtime import keep_export
+
+            sys.stdout.flush()
+            keep_export(self.folder, self.export_name, cast("Translator", self.make()))
+
+
+def _open_model(
+    context: typer.Context,
+    runs: list[Path],
+    device: str,
+    precision: options.Precision,
+    search: dict[str, Any],
+) -> _Model:
+    """Return what translates: a runtime file, the export of a model folder in the cache, or model folders."""
+    if is_runtime_file(runs[0]):
+        return _runtime_file(context, runs, device, precision)
+    given, name, export = context.params, "", None
+    from regard.pipeline.export_cache import find_export
+
+    if _suits_library(context, search):
+        name, export = find_export(runs[0], precision, device, given["threads"])
+    if export is not None and export.accepts(search):
+        return _Model(lambda: export, lambda: export.search, export.model.options().max_line, "cpu", None)
+    setup_process(given["threads"], given["quiet"], given["debug"], given["seed"])
+    model = _model_folders(context, runs, device, precision)
+    return replace(model, make=cache(model.make), export_name=name) if name and export is None else model
+
+
+def _suits_library(context: typer.Context, search: dict[str, Any]) -> bool:
+    """Return whether a runtime file does what this call asks of a model folder; PyTorch does the rest."""
+    from regard.pipeline.runtime_translator import UNSUPPORTED
+
+    given = context.params
+    others = any(given[name] for name in ("with_", "term", "forbid", "cluster", "stream"))
+    is_rounded = given["alignments"] and given["precision"] != "float32"  # PyTorch reads them in float32
+    if others or is_rounded or given["workers"] > 1 or not search.keys().isdisjoint(UNSUPPORTED):
+        return False
+    with suppress(RegardError):  # raised again after what is wrong with the model
+        return _find_input(context) != "jsonl"
+    return False
 
 
 def _model_folders(context: typer.Context, runs: list[Path], device: str, precision: options.Precision) -> _Model:
@@ -391,7 +435,7 @@ def _fingerprints(run: Path) -> dict[str, str]:
         from regard.atomic import file_sha256
 
         return {run.name: file_sha256(run)}
-    from regard.model_folder import fingerprints
+    from regard.seal import fingerprints
 
     return fingerprints(run)
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Literal
@@ -17,11 +19,13 @@ from regard.engine import DecodeRequest, decode_requests
 from regard.engine.packed_model import pack_model, why_not_packed
 from regard.engine.program import Precision
 from regard.engine.runtime_file import FORMAT, runtime_file, share_embeddings
-from regard.errors import ExportError
+from regard.errors import ExportError, ModelFolderError
 from regard.interchange.parity import Parity
 from regard.interchange.probe_sentences import real_sentences
 from regard.model_folder import ModelFolder, load_folder, load_language_id, model_fingerprint
-from regard.pipeline import RuntimeTranslator
+from regard.models import Model
+from regard.pipeline import RuntimeTranslator, Translator
+from regard.pipeline.export_cache import LARGEST, export_name, write_export
 from regard.pipeline.loading import alignment_choice
 from regard.runtime.model import is_runtime_file
 from regard.search import LengthPenalty, SearchSettings, Task
@@ -70,6 +74,28 @@ def export(
         parity = compare(model, RuntimeTranslator(beside, threads=1), sentences, origin)
         _check(parity, precision)
     return parity
+
+
+def keep_export(folder: Path, name: str, translator: Translator) -> None:
+    """Write the export of a folder, that `translator` was loaded from, into the cache, to be found by its `name`.
+
+    Without one, where it cannot be made or kept, or would hide a warning, the next call uses PyTorch again.
+    """
+    assert isinstance(translator.model, Model), "an ensemble is not exported"
+    model, choice = ModelFolder(translator.settings, translator.tokenizer, translator.model), translator.choice
+    precision = translator.engine.precision
+    parameters = sum(parameter.numel() for parameter in model.model.parameters())
+    if obstacles(model) or model.settings.model.ablations() or 4 * parameters > LARGEST:
+        return
+    with suppress(OSError, ModelFolderError, Warning), warnings.catch_warnings():
+        warnings.simplefilter("error")
+        languages = model.settings.languages
+        alignment_choice(folder, model)
+        about = {**card(folder, model, precision, choice, languages), "name": name}
+        packed = pack_model(model.model, precision)
+        content = runtime_file(model, packed, choice, about, _language_id(folder, model, languages))
+        if export_name(folder, precision) == name:  # nobody has changed the folder meanwhile
+            write_export(name, content)
 
 
 def obstacles(model: ModelFolder) -> list[str]:

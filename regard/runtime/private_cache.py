@@ -31,17 +31,22 @@ def cache_folders() -> list[Path]:
 
 
 def private_folders() -> list[Path]:
-    """Return those of `cache_folders` that are this user's alone; missing ones are created.
+    """Return `lasting_folders`.
 
     If there is none, although the user named none, what is made lasts as long as this process, in a folder of its own.
     """
+    return lasting_folders() or ([] if os.environ.get(FOLDER) else _process_folders())
+
+
+def lasting_folders() -> list[Path]:
+    """Return those of `cache_folders` that are this user's alone; missing ones are created."""
     folders = []
     for folder in cache_folders():
         with suppress(OSError):
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             if _is_private(folder):
                 folders.append(folder)
-    return folders if folders or os.environ.get(FOLDER) else _process_folders()
+    return folders
 
 
 @functools.cache
@@ -69,6 +74,14 @@ def read_private(path: Path, max_bytes: int) -> bytes | None:
         if stat.S_ISREG(status.st_mode) and _is_own(status) and status.st_size <= max_bytes:
             return file.read(max_bytes)
     return None
+
+
+def is_private_file(path: Path) -> bool:
+    """Return whether this is a regular file of this user, and nobody else can write to it."""
+    with suppress(OSError):
+        status = path.lstat()
+        return stat.S_ISREG(status.st_mode) and _is_own(status)
+    return False
 
 
 def write_private(path: Path, data: bytes) -> None:

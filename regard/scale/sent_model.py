@@ -29,7 +29,8 @@ class SentFiles:
         """Read the files into Ray's memory. Raises ModelFolderError if the folder lacks one."""
         is_file, path, names = is_runtime_file(path), path.resolve(), [path.name]
         if not is_file:
-            from regard.model_folder import LANGUAGES, fingerprints
+            from regard.model_folder import LANGUAGES
+            from regard.seal import fingerprints
 
             names = [*fingerprints(path), *(name for name in (LANGUAGES, "README.md") if (path / name).is_file())]
         folder = path.parent if is_file else path

@@ -1,0 +1,81 @@
+"""Cache of exports: a model folder that translated on the CPU once is opened without PyTorch the next time.
+
+An export is a runtime file in the private cache. Its name is the hash of all that it depends on, so that a stale one is
+never found. None of this imports PyTorch; `regard.interchange.runtime` writes exports.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+
+import regard
+from regard.atomic import file_sha256
+from regard.errors import ModelFolderError, RegardError
+from regard.pipeline.runtime_translator import RuntimeTranslator
+from regard.runtime.native import hash_of_sources
+from regard.runtime.private_cache import is_private_file, lasting_folders, write_private
+from regard.seal import json_digest, model_files
+
+LIMIT = 2 << 30
+"""Bytes that all exports may take together; the least recently used ones are removed."""
+LARGEST = LIMIT // 8
+"""Bytes of the largest export: making it takes a multiple of its size in memory."""
+_GPUS = ("/dev/nvidiactl", "/dev/nvmap", "/dev/kfd", "/dev/dxg")
+"""Devices of Linux, one of which there is if PyTorch finds a GPU."""
+
+
+def find_export(
+    folder: Path, precision: str = "float32", device: str = "auto", threads: int | None = None
+) -> tuple[str, RuntimeTranslator | None]:
+    """Return the name of a model folder's export, and the export itself, opened, if it is in the cache and whole.
+
+    The name is empty if there can be none, or PyTorch may find a GPU to translate on.
+    """
+    name = ""
+    if device not in ("auto", "cpu") or (device == "auto" and may_have_gpu()):
+        return name, None
+    with suppress(RegardError, OSError):  # whoever loads the folder says what is wrong with it
+        name = export_name(folder, precision)
+        for path in (cache / name for cache in lasting_folders()):
+            if is_private_file(path):
+                with suppress(ModelFolderError):
+                    translator = RuntimeTranslator(path, threads)
+                    if translator.model.card.get("name") == name:
+                        os.utime(path, ns=(time.time_ns(), path.stat().st_mtime_ns))  # used just now
+                        return name, translator
+                path.unlink()  # damaged, or another export
+    return name, None
+
+
+def may_have_gpu() -> bool:
+    """Return whether PyTorch may find a GPU on this machine, as far as can be seen without importing it."""
+    return sys.platform != "linux" or any(map(os.path.exists, _GPUS))
+
+
+def export_name(folder: Path, precision: str) -> str:
+    """Return the name of the export of a folder as it is now. Raises RegardError or OSError for what is none."""
+    files = model_files(folder, "languages.json")
+    if sum(path.stat().st_size for path in files) > LARGEST:
+        raise OSError(f"{folder}: too large for the cache")
+    digests = [(path.name, file_sha256(path)) for path in files]
+    return f"model-{json_digest([regard.__version__, hash_of_sources(), precision, digests])}.regard"
+
+
+def write_export(name: str, content: bytes) -> None:
+    """Write an export into the first cache folder that can hold it, and remove the least recently used ones."""
+    for folder in lasting_folders():
+        with suppress(OSError):
+            write_private(folder / name, content)
+            break
+    else:
+        return
+    with suppress(OSError):  # others may remove them too
+        size, status = 0, {path: path.stat() for path in folder.glob("model-*")}
+        for path in sorted(status, key=lambda path: -status[path].st_atime_ns):
+            size += status[path].st_size
+            if size > LIMIT:
+                path.unlink()

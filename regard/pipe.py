@@ -15,12 +15,9 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 from regard.runtime.model import is_runtime_file
-
-if TYPE_CHECKING:
-    from regard.pipeline.runtime_translator import RuntimeTranslator
 
 CHUNK = 2000
 """Lines that are translated together, as by default of the command."""
@@ -29,15 +26,14 @@ _LARGEST = {"--beam": 250, "--threads": 256}
 
 @dataclass(frozen=True)
 class PipeCall:
-    """A call that can be answered here: the model, and the values of `--beam` and `--threads`, if given.
-
-    `export`: that of a model folder; None: the model is a runtime file.
+    """A call that can be answered here: the model, the values of `--beam` and `--threads`, if given, and of a model
+    folder its export, opened.
     """
 
     file: str
     beam: int | None = None
     threads: int | None = None
-    export: RuntimeTranslator | None = None
+    export: Any = None
 
 
 def pipe_call(arguments: Sequence[str]) -> PipeCall | None:
@@ -59,14 +55,11 @@ def pipe_call(arguments: Sequence[str]) -> PipeCall | None:
     if command != "translate" or not paths or paths[1:] not in ([], ["-"]):
         return None
     call = PipeCall(paths[0], values.get("--beam"), values.get("--threads"))
-    if is_runtime_file(call.file):
-        return call
-    if not os.path.isdir(call.file):
-        return None
-    from regard.pipeline.export_cache import find_export
+    if os.path.isdir(call.file):
+        from regard.pipeline.export_cache import find_export
 
-    _, export = find_export(Path(call.file), threads=call.threads)
-    return None if export is None else replace(call, export=export)
+        call = replace(call, export=find_export(Path(call.file), threads=call.threads)[1])
+    return call if call.export or is_runtime_file(call.file) else None
 
 
 def translate_pipe(call: PipeCall) -> None:

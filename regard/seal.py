@@ -50,9 +50,10 @@ def model_files(folder: Path, *more: str) -> list[Path]:
     return paths
 
 
-def fingerprints(folder: Path) -> dict[str, str]:
+def fingerprints(model: Path) -> dict[str, str]:
     """Return a SHA-256 of every file that affects what a model outputs, by file name; of tensors the one they carry."""
-    return {path.name: stored_digest(path) or file_sha256(path) for path in model_files(folder)}
+    files = [model] if model.is_file() else model_files(model)
+    return {path.name: stored_digest(path) or file_sha256(path) for path in files}
 
 
 def stored_digest(path: Path) -> str:

@@ -39,6 +39,7 @@ SYSTEM, UNITS = (
 )
 """Folders of system tests, and the files in them that are tests of units."""
 forked.install()
+os.environ["REGARD_EXPORTS"] = "off"  # no test finds what another, or another run, left in the cache
 torch.set_num_threads(1)
 os.fsync = lambda _: None  # no test survives a power failure, and each sync of some ten thousand takes milliseconds
 torch.set_warn_always(True)  # a warning fails every test that raises it, not only the first

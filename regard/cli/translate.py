@@ -167,22 +167,20 @@ class _Model:
 
 
 def _open_model(
-    context: typer.Context,
-    runs: list[Path],
-    device: str,
-    precision: options.Precision,
-    search: dict[str, Any],
+    context: typer.Context, runs: list[Path], device: str, precision: options.Precision, search: dict[str, Any]
 ) -> _Model:
     """Return what translates: a runtime file, the export of a model folder in the cache, or model folders."""
     if is_runtime_file(runs[0]):
         return _runtime_file(context, runs, device, precision)
-    given, name, export = context.params, "", None
     from regard.pipeline.export_cache import find_export
 
+    given, name, export = context.params, "", None
     if _suits_library(context, search):
         name, export = find_export(runs[0], precision, device, given["threads"])
-    if export is not None and export.accepts(search):
-        return _Model(lambda: export, lambda: export.search, export.model.options().max_line, "cpu", None)
+    if export is not None:
+        with suppress(RegardError):  # settings that contradict each other are refused below
+            export.search.with_values(**search)
+            return _Model(lambda: export, lambda: export.search, export.model.options().max_line, "cpu", None)
     setup_process(given["threads"], given["quiet"], given["debug"], given["seed"])
     model = _model_folders(context, runs, device, precision)
     return replace(model, make=cache(model.make), export_name=name) if name and export is None else model
@@ -194,11 +192,12 @@ def _suits_library(context: typer.Context, search: dict[str, Any]) -> bool:
 
     given = context.params
     others = any(given[name] for name in ("with_", "term", "forbid", "cluster", "stream"))
-    is_rounded = given["alignments"] and given["precision"] != "float32"  # PyTorch reads them in float32
-    if others or is_rounded or given["workers"] > 1 or not search.keys().isdisjoint(UNSUPPORTED):
+    if others or given["workers"] > 1 or not search.keys().isdisjoint(UNSUPPORTED):
         return False
     with suppress(RegardError):  # raised again after what is wrong with the model
-        return _find_input(context) != "jsonl"
+        kind = _find_input(context)
+        # Alignments, which pages need, are read in float32 by PyTorch, whatever the precision of the search.
+        return kind != "jsonl" and (given["precision"] == "float32" or not (given["alignments"] or kind != "text"))
     return False
 
 
@@ -397,6 +396,7 @@ def _open_output(
     """Open the output. A regular file appears complete at the end; an interrupted one is kept as its part file."""
     from regard.atomic import replaceable
     from regard.bulk import ResumableOutput, StreamedOutput
+    from regard.seal import fingerprints
 
     is_regular = output is not None and replaceable(output)
     if resume and not is_regular:
@@ -413,9 +413,9 @@ def _open_output(
             output = output.resolve()
         if output.is_symlink():
             raise UsageError(f"`output={output}`: a link that leads to itself; remove it")
-    files = _fingerprints(runs[0])
+    files = fingerprints(runs[0])
     for number, other in enumerate(runs[1:], 2):
-        files |= {f"{name} of model {number}": digest for name, digest in _fingerprints(other).items()}
+        files |= {f"{name} of model {number}": digest for name, digest in fingerprints(other).items()}
     flags = {f"--{name.replace('_', '-')}": value for name, value in conditions.items()}
     with ResumableOutput(output, {"option": flags, "file": files}).open(resume) as part:
         if resume:
@@ -427,17 +427,6 @@ def _open_output(
             if part.kept:
                 say(f"{part.path} holds lines 1 to {part.kept:,}; the same command with --resume continues after them")
             raise
-
-
-def _fingerprints(run: Path) -> dict[str, str]:
-    """Return a SHA-256 of every file that affects what a model outputs, by file name."""
-    if run.is_file():
-        from regard.atomic import file_sha256
-
-        return {run.name: file_sha256(run)}
-    from regard.seal import fingerprints
-
-    return fingerprints(run)
 
 
 @contextmanager

@@ -25,7 +25,7 @@ from regard.interchange.probe_sentences import real_sentences
 from regard.model_folder import ModelFolder, load_folder, load_language_id, model_fingerprint
 from regard.models import Model
 from regard.pipeline import RuntimeTranslator, Translator
-from regard.pipeline.export_cache import LARGEST, export_name, write_export
+from regard.pipeline.export_cache import export_name, write_export
 from regard.pipeline.loading import alignment_choice
 from regard.runtime.model import is_runtime_file
 from regard.search import LengthPenalty, SearchSettings, Task
@@ -77,23 +77,21 @@ def export(
 
 
 def keep_export(folder: Path, name: str, translator: Translator) -> None:
-    """Write the export of a folder, that `translator` was loaded from, into the cache, to be found by its `name`.
+    """Write the export of a folder, which `translator` is, into the cache by its `name`.
 
-    Without one, where it cannot be made or kept, or would hide a warning, the next call uses PyTorch again.
+    There is none if it cannot be made or written, or would hide a warning: the next call uses PyTorch again.
     """
     assert isinstance(translator.model, Model), "an ensemble is not exported"
     model, choice = ModelFolder(translator.settings, translator.tokenizer, translator.model), translator.choice
     precision = translator.engine.precision
-    parameters = sum(parameter.numel() for parameter in model.model.parameters())
-    if obstacles(model) or model.settings.model.ablations() or 4 * parameters > LARGEST:
+    languages = model.settings.languages
+    if obstacles(model) or model.settings.model.ablations():
         return
     with suppress(OSError, ModelFolderError, Warning), warnings.catch_warnings():
         warnings.simplefilter("error")
-        languages = model.settings.languages
-        alignment_choice(folder, model)
-        about = {**card(folder, model, precision, choice, languages), "name": name}
-        packed = pack_model(model.model, precision)
-        content = runtime_file(model, packed, choice, about, _language_id(folder, model, languages))
+        about = {**card(folder, model, precision, alignment_choice(folder, model), languages), "name": name}
+        packed, language_id = pack_model(model.model, precision), _language_id(folder, model, languages)
+        content = runtime_file(model, packed, choice, about, language_id)
         if export_name(folder, precision) == name:  # nobody has changed the folder meanwhile
             write_export(name, content)
 

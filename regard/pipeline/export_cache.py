@@ -20,6 +20,7 @@ from regard.runtime.native import hash_of_sources
 from regard.runtime.private_cache import is_private_file, lasting_folders, write_private
 from regard.seal import json_digest, model_files
 
+SWITCH = "REGARD_EXPORTS"
 LIMIT = 2 << 30
 """Bytes that all exports may take together; the least recently used ones are removed."""
 LARGEST = LIMIT // 8
@@ -33,10 +34,11 @@ def find_export(
 ) -> tuple[str, RuntimeTranslator | None]:
     """Return the name of a model folder's export, and the export itself, opened, if it is in the cache and whole.
 
-    The name is empty if there can be none, or PyTorch may find a GPU to translate on.
+    The name is empty if there can be none, the user switched exports off, or PyTorch may find a GPU to translate on.
     """
+    may_be_gpu = device != "cpu" and (device != "auto" or sys.platform != "linux" or any(map(os.path.exists, _GPUS)))
     name = ""
-    if device not in ("auto", "cpu") or (device == "auto" and may_have_gpu()):
+    if may_be_gpu or os.environ.get(SWITCH, "").lower() in ("off", "0", "no"):
         return name, None
     with suppress(RegardError, OSError):  # whoever loads the folder says what is wrong with it
         name = export_name(folder, precision)
@@ -45,15 +47,11 @@ def find_export(
                 with suppress(ModelFolderError):
                     translator = RuntimeTranslator(path, threads)
                     if translator.model.card.get("name") == name:
-                        os.utime(path, ns=(time.time_ns(), path.stat().st_mtime_ns))  # used just now
+                        with suppress(OSError):
+                            os.utime(path, ns=(time.time_ns(), path.stat().st_mtime_ns))  # used just now
                         return name, translator
                 path.unlink()  # damaged, or another export
     return name, None
-
-
-def may_have_gpu() -> bool:
-    """Return whether PyTorch may find a GPU on this machine, as far as can be seen without importing it."""
-    return sys.platform != "linux" or any(map(os.path.exists, _GPUS))
 
 
 def export_name(folder: Path, precision: str) -> str:

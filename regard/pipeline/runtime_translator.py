@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from regard.errors import ConfigurationError, LineWarning, UsageError
+from regard.errors import LineWarning, UsageError
 from regard.pipeline.translation import SPLIT, TranslatedPart, Translation, as_texts
 from regard.runtime.model import Hypothesis, Line, Options, RuntimeModel, available_cores
 from regard.search.line_constraints import NO_CONSTRAINTS, Constraints, constraints_of_each
@@ -124,13 +124,6 @@ class RuntimeTranslator:
         _warn([line])
         threshold = search.get("score_threshold", self.model.score_threshold(options))
         return self._translation(line, 1, True).with_threshold(threshold), list(line.steps)
-
-    def accepts(self, search: Mapping[str, Any]) -> bool:
-        """Return whether values of search settings are allowed, alone and together."""
-        try:
-            return not search or bool(self.search.with_values(**search))
-        except ConfigurationError:
-            return False
 
     def encode(self, text: str) -> list[int]:
         """Tokenise a line as the model reads it: token ids, end of sentence last."""

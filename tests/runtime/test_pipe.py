@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -11,7 +12,8 @@ from small import SENTENCES, folder
 
 from regard.interchange.runtime import export
 from regard.pipe import PipeCall, pipe_call
-from regard.runtime import native
+from regard.pipeline import export_cache
+from regard.runtime import native, private_cache
 
 if (problem := native.why_unavailable()) is not None:
     pytest.skip(f"no C library on this machine: {problem}", allow_module_level=True)
@@ -25,6 +27,17 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     sentences.write_text("\n".join(SENTENCES), encoding="utf-8")
     export(path, path.with_suffix(".regard"), source=sentences)
     return path.with_suffix(".regard")
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return a cache folder of this test's own, with the kernels."""
+    folder = tmp_path / "cache"
+    folder.mkdir(mode=0o700)
+    for path in (path for cached in private_cache.lasting_folders() for path in cached.glob("kernels-*.so")):
+        shutil.copy(path, folder)
+    monkeypatch.setenv(private_cache.FOLDER, str(folder))
+    return folder
 
 
 def run(*arguments: str, lines: bytes, command: str = "regard") -> subprocess.CompletedProcess[bytes]:
@@ -86,14 +99,31 @@ def test_the_answer_is_that_of_the_command_line(model: Path, lines: bytes) -> No
 
 
 @pytest.mark.system
-def test_nothing_heavy_is_loaded(model: Path) -> None:
+def test_nothing_heavy_is_loaded(model: Path, monkeypatch: pytest.MonkeyPatch, cache: Path) -> None:
+    """Nor for a model folder, from the second call on."""
     code = (
-        "import sys; sys.argv = ['regard', 'translate', sys.argv[1], '--beam=1']\n"
+        "import atexit, sys; sys.argv = ['regard', 'translate', sys.argv[1], '--beam=1']\n"
+        "heavy = ('torch', 'numpy', 'pydantic', 'typer', 'sentencepiece')\n"
+        "atexit.register(lambda: print('loaded:', *(name for name in heavy if name in sys.modules)))\n"
         "from regard.pipe import main\n"
-        "main()\n"
-        "print(*(name for name in ('torch', 'numpy', 'pydantic', 'typer', 'sentencepiece') if name in sys.modules))"
+        "main()"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code, str(model)], input=b"I go home\n", capture_output=True, check=True
-    )
-    assert done.stdout.decode().split("\n")[1] == ""
+
+    def outputs(path: Path) -> tuple[str, str]:
+        done = subprocess.run(
+            [sys.executable, "-c", code, str(path)], input=b"I go home\n", capture_output=True, check=True
+        )
+        assert not done.stderr
+        translation, loaded = done.stdout.decode().split("\n")[:2]
+        return translation, loaded
+
+    assert outputs(model)[1] == "loaded:"
+    monkeypatch.setenv(export_cache.SWITCH, "on")
+    if not export_cache.find_export(model.with_suffix(""))[0]:
+        pytest.skip("needs Linux without a GPU: elsewhere PyTorch is asked whether there is one")
+    first, second = (outputs(model.with_suffix("")) for _ in range(2))
+    assert "torch" in first[1]
+    assert second == (first[0], "loaded:")
+    (export,) = cache.glob("model-*")
+    export.write_bytes(export.read_bytes()[:-9])
+    assert outputs(model.with_suffix("")) == first

@@ -1,0 +1,201 @@
+"""Exports in the cache: from the second call on a model folder translates without PyTorch, with the same output."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command import Command, CommandResult
+from small import SENTENCES, folder
+
+from regard.errors import UsageError
+from regard.interchange.runtime import keep_export
+from regard.model_folder import save_alignment
+from regard.pipeline import export_cache, load_translator
+from regard.pipeline.export_cache import export_name, find_export, write_export
+from regard.runtime import native, private_cache
+from regard.runtime.private_cache import lasting_folders
+
+if (problem := native.why_unavailable()) is not None:
+    pytest.skip(f"no C library on this machine: {problem}", allow_module_level=True)
+
+LINES = [*SENTENCES, "", "  ", "12 !", "مرحبا بالعالم", "I go. You go. We go home.", "집" * 50, "\ta\t ½"]
+LAYER = {"layer": "decoder.layers.0.cross_attention", "head": 1, "shifted": True, "symmetry": "union"}
+EXPORTED = [
+    *([], ["-"], ["--format", "jsonl"], ["--nbest", "2", "--alignments"], ["--beam", "1", "--threads", "1"]),
+    *(["--prefix", "I go"], ["--prefix", "\x07"], ["--length-penalty", "0.2", "--format", "jsonl"], ["--seed", "3"]),
+    *(["--no-repeat-ngram", "2"], ["--max-length", "3"], ["--max-line", "9"], ["--max-whole", "4"], ["--nbest", "9"]),
+    *(["--split", "on"], ["--chunk", "2"], ["--output", "OUT"], ["--resume"], ["--quiet"], ["--device", "cpu"]),
+    *(["--input", "html"], ["--precision", "int8", "--format", "jsonl"]),
+]
+"""Options of calls that an export answers; - stands for the lines from standard input."""
+NOT_EXPORTED = [
+    *(["--term", "home"], ["--forbid", "home"], ["--sample"], ["--groups", "3"], ["--mbr"], ["--stream"]),
+    *(["--coverage-penalty", "0.1"], ["--input", "jsonl"], ["--precision", "int8", "--alignments"]),
+    *(["--precision", "int8", "--input", "html"], ["--workers", "2", "--device", "cpu"]),
+]
+"""Options of calls that PyTorch answers."""
+REFUSED = [["--max-ratio", "-1"], ["--device", "tpu"], ["--min-length", "9", "--max-length", "4"]]
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Switch exports on, with a cache folder of this test's own."""
+    native.kernels()  # from the usual cache
+    monkeypatch.setenv(export_cache.SWITCH, "on")
+    monkeypatch.setattr(export_cache, "_GPUS", ())
+    monkeypatch.setenv(private_cache.FOLDER, str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Write a model with languages and a chosen head."""
+    path = folder(tmp_path_factory.mktemp("exports") / "run", end=0.5, languages=("kor", "eng"))
+    save_alignment(path, LAYER)
+    return path
+
+
+def keep(path: Path, precision: Any = "float32") -> str:
+    """Make the export of a folder; return its name."""
+    name = export_name(path, precision)
+    keep_export(path, name, load_translator(path, precision=precision))
+    return name
+
+
+def without_times(done: CommandResult) -> CommandResult:
+    """Remove what depends on the clock from a result."""
+    return CommandResult(done.status, done.out, re.sub(r"[^\n]*(sentences/s|s left)[^\n]*", "", done.err))
+
+
+@pytest.fixture(scope="module")
+def exports(model: Path) -> Path:
+    """Make the exports that the calls below find; return the folder of the cache."""
+    path = model.with_name("cache")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(private_cache.FOLDER, str(path))
+        for precision in ("float32", "int8"):
+            keep(model, precision)
+    return path
+
+
+@pytest.mark.parametrize("options", [*EXPORTED, *REFUSED], ids=" ".join)
+def test_an_export_answers_as_its_folder_does(
+    options: list[str], model: Path, exports: Path, regard: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Path("lines.txt").write_text("\n".join(LINES) + "\n", encoding="utf-8")
+    file = [] if options == ["-"] else ["lines.txt"]
+
+    def run() -> tuple[CommandResult, str]:
+        done = regard.ended("translate", model, *file, *options, stdin=Path("lines.txt").read_bytes())
+        output = Path("OUT").read_text(encoding="utf-8") if Path("OUT").exists() else ""
+        Path("OUT").unlink(missing_ok=True)
+        return without_times(done), output
+
+    monkeypatch.setenv(export_cache.SWITCH, "off")
+    expected = run()
+    monkeypatch.setenv(export_cache.SWITCH, "on")
+    monkeypatch.setenv(private_cache.FOLDER, str(exports))
+    if options in EXPORTED:
+        monkeypatch.setattr("regard.cli.translate._model_folders", None)
+    assert run() == expected
+
+
+@pytest.mark.parametrize("options", NOT_EXPORTED, ids=" ".join)
+def test_the_rest_is_left_to_pytorch(
+    options: list[str], model: Path, regard: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Path("lines.txt").write_text("I go home\n", encoding="utf-8")
+
+    def open_folders(*_: object) -> None:
+        raise UsageError("PyTorch")
+
+    monkeypatch.setattr(export_cache, "find_export", None)
+    monkeypatch.setattr("regard.cli.translate._model_folders", open_folders)
+    regard.fails("translate", model, "lines.txt", *options, status=2, because="PyTorch")
+
+
+def damage(path: Path, kind: str) -> None:
+    """Spoil an export in the cache."""
+    content = path.read_bytes()
+    if kind == "writable":
+        path.chmod(0o666)
+    elif kind == "link":
+        path.rename(path.with_suffix(".moved"))
+        path.symlink_to(path.with_suffix(".moved"))
+    elif kind == "folder":
+        path.unlink()
+        path.mkdir()
+    else:
+        spoilt = {"cut": content[:-9], "empty": b"", "flipped": content[:-9] + bytes([content[-9] ^ 1]) + content[-8:]}
+        path.write_bytes(spoilt[kind])
+
+
+@pytest.mark.parametrize("kind", ["cut", "empty", "flipped", "writable", "link", "folder"])
+def test_a_spoilt_export_is_made_again(kind: str, model: Path, cache: Path) -> None:
+    name = keep(model)
+    assert find_export(model)[1] is not None
+    damage(cache / name, kind)
+    assert find_export(model) == (name, None)
+    keep(model)
+    assert kind == "folder" or find_export(model)[1] is not None
+
+
+def test_an_export_is_of_the_files_as_they_are(model: Path, cache: Path, tmp_path: Path) -> None:
+    path = tmp_path / "run"
+    shutil.copytree(model, path)
+    name = keep(path)
+    assert find_export(path)[1] is not None
+    assert find_export(path, "int8")[1] is None
+    other = folder(tmp_path / "other", end=0.1)
+    (cache / export_name(other, "float32")).write_bytes((cache / name).read_bytes())
+    assert find_export(other)[1] is None  # it has the name of another
+    for file in ("model.safetensors", "config.json", "alignment.json", "joint.model"):
+        content, status = (path / file).read_bytes(), (path / file).stat()
+        (path / file).write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+        os.utime(path / file, ns=(status.st_atime_ns, status.st_mtime_ns))
+        assert find_export(path)[1] is None
+        (path / file).write_bytes(content)
+        assert find_export(path)[1] is not None
+    (path / "alignment.json").unlink()
+    with pytest.warns(UserWarning, match="missing, although a head was chosen"):  # each time
+        name = keep(path)
+    assert find_export(path) == (name, None)
+
+
+def test_a_folder_that_changes_meanwhile_has_no_export(model: Path, cache: Path, tmp_path: Path) -> None:
+    path = tmp_path / "run"
+    shutil.copytree(model, path)
+    name, translator = export_name(path, "float32"), load_translator(path)
+    (path / "languages.json").write_text("{}", encoding="utf-8")
+    keep_export(path, name, translator)
+    assert not list(cache.glob("model-*"))
+
+
+def test_the_cache_is_limited(model: Path, cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number, name in enumerate(("model-b", "model-c", "model-a")):
+        write_export(name, bytes(100))
+        os.utime(cache / name, ns=(number, 0))
+    monkeypatch.setattr(export_cache, "LIMIT", 250)
+    write_export("model-d", bytes(100))
+    assert sorted(path.name for path in cache.iterdir()) == ["model-a", "model-d"]
+    monkeypatch.setattr(export_cache, "LARGEST", 1000)
+    assert find_export(model) == ("", None)
+    monkeypatch.undo()
+    for nowhere in ("/dev/null", str(tmp_path / "file")):
+        (tmp_path / "file").touch()
+        monkeypatch.setenv(private_cache.FOLDER, nowhere)
+        assert lasting_folders() == []
+        write_export("model-e", b"")
+
+
+def test_a_gpu_is_left_to_pytorch(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    keep(model)
+    monkeypatch.setattr(export_cache, "_GPUS", (os.devnull,))
+    assert find_export(model, device="auto") == ("", None)
+    assert find_export(model, device="cuda") == ("", None)
+    assert find_export(model, device="cpu")[1] is not None

@@ -1,7 +1,7 @@
 # ruff: noqa: ARG001 (some options are read from the context)
 """regard translate: translate a file or standard input line by line, streamed, resumed, or by several processes.
 
-Of a runtime file nothing here imports PyTorch.
+Of a runtime file, or the export of a model folder in the cache, nothing here imports PyTorch.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ from regard.engine import DecodeRequest, decode_requests
 from regard.engine.packed_model import pack_model, why_not_packed
 from regard.engine.program import Precision
 from regard.engine.runtime_file import FORMAT, runtime_file, share_embeddings
-from regard.errors import ExportError, ModelFolderError
+from regard.errors import ExportError, RegardError
 from regard.interchange.parity import Parity
 from regard.interchange.probe_sentences import real_sentences
 from regard.model_folder import ModelFolder, load_folder, load_language_id, model_fingerprint
@@ -87,7 +87,7 @@ def keep_export(folder: Path, name: str, translator: Translator) -> None:
     languages = model.settings.languages
     if obstacles(model) or model.settings.model.ablations():
         return
-    with suppress(OSError, ModelFolderError, Warning), warnings.catch_warnings():
+    with suppress(OSError, ValueError, MemoryError, RegardError, Warning), warnings.catch_warnings():
         warnings.simplefilter("error")
         about = {**card(folder, model, precision, alignment_choice(folder, model), languages), "name": name}
         packed, language_id = pack_model(model.model, precision), _language_id(folder, model, languages)

@@ -7,6 +7,7 @@ import re
 import shutil
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from command import Command, CommandResult
@@ -167,11 +168,17 @@ def test_an_export_is_of_the_files_as_they_are(model: Path, cache: Path, tmp_pat
     assert find_export(path) == (name, None)
 
 
-def test_a_folder_that_changes_meanwhile_has_no_export(model: Path, cache: Path, tmp_path: Path) -> None:
+def test_where_no_export_can_be_made_nothing_is_said(
+    model: Path, cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = tmp_path / "run"
     shutil.copytree(model, path)
     name, translator = export_name(path, "float32"), load_translator(path)
-    (path / "languages.json").write_text("{}", encoding="utf-8")
+    for problem in (ValueError("a tokenizer that the library does not know"), OSError("a full disk"), MemoryError()):
+        with monkeypatch.context() as patch:
+            patch.setattr("regard.interchange.runtime.runtime_file", Mock(side_effect=problem))
+            keep_export(path, name, translator)
+    (path / "languages.json").write_text("{}", encoding="utf-8")  # changed since it was opened
     keep_export(path, name, translator)
     assert not list(cache.glob("model-*"))
 

@@ -500,7 +500,7 @@ def test_ctrl_c_does_not_wait_for_the_library() -> None:
         (["--sample"], "--sample needs the run folder"),
         (["--term", "home"], "need the run folder"),
         (["--with", "other"], "--with: "),
-        (["--workers", "2"], "give --threads instead"),
+        (["--workers", "2"], "say how many with --threads"),
         (["--precision", "float32"], "whose precision is int8"),
     ],
 )

@@ -85,7 +85,6 @@ def _options() -> argparse.Namespace:
     )
     parser.add_argument("--chunk", type=int, default=2000)
     parser.add_argument("--beam", type=int, default=1)
-    parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("options", nargs="*", help="further options of regard translate, after --")
     return parser.parse_args()
 
@@ -130,7 +129,7 @@ def _monitored(
 ) -> MonitoredRun:
     """Translate, measuring the memory every fifth of a second; kill the process at line `kill`."""
     journal = output.with_name(output.name + ".part.json")
-    arguments = {"output": output, "beam": options.beam, "chunk": options.chunk, "workers": options.workers}
+    arguments = {"output": output, "beam": options.beam, "chunk": options.chunk}
     command = [sys.executable, "-m", "regard", "translate", str(run), str(source), "--resume"]
     command += [part for key, value in arguments.items() for part in (f"--{key}", str(value))]
     result, first, before, began = MonitoredRun(name), _finished_lines(journal), clock(), time.monotonic()
@@ -168,18 +167,7 @@ def _finished_lines(journal: Path) -> int:
 
 
 def _memory(process: int) -> int:
-    """Return the bytes used by a process and its children; shared memory counts once (PSS)."""
-    return sum(_memory_alone(number) for number in (process, *_children(process)))
-
-
-def _children(process: int) -> list[int]:
-    try:
-        return [int(number) for number in Path(f"/proc/{process}/task/{process}/children").read_text().split()]
-    except OSError:
-        return []
-
-
-def _memory_alone(process: int) -> int:
+    """Return the bytes used by a process (PSS: what it shares with others in part)."""
     try:
         lines = Path(f"/proc/{process}/smaps_rollup").read_text().splitlines()
     except OSError:

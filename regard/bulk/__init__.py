@@ -1,8 +1,8 @@
-"""Bulk translation: files of any length, in chunks, by one or several worker processes, into a resumable output.
+"""Bulk translation: files of any length, in chunks, into a resumable output.
 
-`Lines` (a file or standard input) → `chunks` → `LineParser` (texts and constraints) → `ChunkTranslator`, run by
-`InProcess` or `Workers` → `OutputFormat` (text or JSON lines) → `ResumableOutput`, whose `OutputMark` says how far the
-work has come; `remaining` skips the chunks that are done.
+`Lines` (a file or standard input) → `chunks` → `LineParser` (texts and constraints) → `ChunkTranslator` →
+`OutputFormat` (text or JSON lines) → `ResumableOutput`, whose `OutputMark` says how far the work has come; `remaining`
+skips the chunks that are done.
 """
 
 from __future__ import annotations
@@ -12,25 +12,22 @@ from typing import TYPE_CHECKING
 from regard.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from regard.bulk.chunk_translator import ChunkResult, ChunkTranslator, InProcess, unknown_script
+    from regard.bulk.chunk_translator import ChunkResult, ChunkTranslator, unknown_script
     from regard.bulk.line_parser import LineParser
     from regard.bulk.lines import Chunk, Lines, chunks, remaining
     from regard.bulk.output import OutputMark, ResumableOutput, StreamedOutput
     from regard.bulk.output_format import OutputFormat
-    from regard.bulk.workers import Workers
 
 __all__ = [
     "Chunk",
     "ChunkResult",
     "ChunkTranslator",
-    "InProcess",
     "LineParser",
     "Lines",
     "OutputFormat",
     "OutputMark",
     "ResumableOutput",
     "StreamedOutput",
-    "Workers",
     "chunks",
     "remaining",
     "unknown_script",
@@ -40,14 +37,12 @@ _MODULES = {
     "Chunk": "lines",
     "ChunkResult": "chunk_translator",
     "ChunkTranslator": "chunk_translator",
-    "InProcess": "chunk_translator",
     "LineParser": "line_parser",
     "Lines": "lines",
     "OutputFormat": "output_format",
     "OutputMark": "output",
     "ResumableOutput": "output",
     "StreamedOutput": "output",
-    "Workers": "workers",
     "chunks": "lines",
     "remaining": "lines",
     "unknown_script": "chunk_translator",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -91,20 +91,3 @@ def unknown_script_only(name: str, model: Path) -> DataError:
         f"{name}: no line is in a script that {model} has seen in training, so no translation can be right; check that "
         "this is the model for these lines"
     )
-
-
-class InProcess:
-    """Translates in this process; has the interface of `Workers`."""
-
-    def __init__(self, translate: ChunkTranslator, make: Callable[[], Translator | RuntimeTranslator]) -> None:
-        self._translate, self._translator = translate, make()
-
-    def __enter__(self) -> InProcess:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """Do nothing: there is no process to end."""
-
-    def results(self, chunks: Iterable[Chunk]) -> Iterator[tuple[Chunk, ChunkResult]]:
-        """Yield each chunk with its result, in order."""
-        return ((chunk, self._translate(self._translator, chunk)) for chunk in chunks)

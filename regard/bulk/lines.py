@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING
 
 from regard.data.text import READ_LINE, LineReader
 from regard.errors import DataError
@@ -99,17 +98,8 @@ class Lines:
     def _read(self) -> Iterator[str]:
         reader = LineReader(self.name, self.max_line, keep_ends=self.keep_ends, takes_pipes=True)
         if self.file == "-":
-            with _standard_input() as file:
-                yield from reader.lines_of(file, is_stream=True)
+            yield from reader.lines_of(sys.stdin.buffer, is_stream=True)
         else:
             yield from reader
         if reader.causes:
             raise DataError(*reader.causes)
-
-
-def _standard_input() -> BinaryIO:
-    """Open standard input as a file of our own: a thread that waits in `sys.stdin` would prevent Python's end."""
-    try:
-        return open(os.dup(sys.stdin.fileno()), "rb")
-    except OSError:  # a stand-in without a file
-        return sys.stdin.buffer

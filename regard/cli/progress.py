@@ -14,10 +14,7 @@ EVERY = 30.0
 
 
 class _LiveLine:
-    """A line of a terminal that is written again and again, and removed when the `with` block ends.
-
-    Written by hand rather than with rich.progress, which runs a thread: worker processes are forked from this one.
-    """
+    """A line of a terminal that is written again and again, and removed when the `with` block ends."""
 
     def __init__(self, hidden: bool = False) -> None:
         self._is_live = sys.stderr.isatty() and not is_quiet() and not hidden

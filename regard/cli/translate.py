@@ -1,5 +1,5 @@
 # ruff: noqa: ARG001 (some options are read from the context)
-"""regard translate: translate a file or standard input line by line, streamed, resumed, or by several processes.
+"""regard translate: translate a file or standard input line by line, streamed, resumed, or on a cluster.
 
 Of a runtime file, or the export of a model folder in the cache, nothing here imports PyTorch.
 """
@@ -10,7 +10,7 @@ import os
 import re
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import cache, partial
@@ -27,13 +27,12 @@ from regard.errors import LineError, LineWarning, RegardError, UsageError
 from regard.runtime.model import is_runtime_file
 
 if TYPE_CHECKING:
-    from regard.bulk import ChunkTranslator, InProcess, LineParser, Lines, ResumableOutput, StreamedOutput, Workers
+    from regard.bulk import Chunk, ChunkResult, ChunkTranslator, LineParser, Lines, ResumableOutput, StreamedOutput
     from regard.pipeline import RuntimeTranslator, Translator
-    from regard.scale.cluster_workers import ClusterWorkers
     from regard.search import ConstraintEncoder, Constraints, SearchSettings
 
-NOT_STREAMED = ("nbest", "alignments", "format", "output", "workers", "resume", "input", "cluster")
-NOT_FOR_PAGES = ("nbest", "alignments", "format", "workers", "resume", "cluster", "column", "stream")
+NOT_STREAMED = ("nbest", "alignments", "format", "output", "resume", "input", "cluster")
+NOT_FOR_PAGES = ("nbest", "alignments", "format", "resume", "cluster", "column", "stream")
 SEARCH_NOT_STREAMED = ("mbr", "groups", "coverage_penalty")
 """The options that need the whole of a translation before anything is printed."""
 CONDITIONS = ("prefix", "term", "forbid", "input", "column", "format", "chunk", "precision")
@@ -48,10 +47,12 @@ InputFormat = Annotated[
 ]
 Stream = Annotated[bool, typer.Option("--stream", help="Print words as they are decoded; greedy, or with --sample.")]
 Resume = Annotated[bool, typer.Option("--resume", help="Continue an --output that was interrupted.")]
-Chunk = Annotated[
+ChunkSize = Annotated[
     int, typer.Option(min=1, max=1_000_000, help="Lines that are translated, and written to disk, together.")
 ]
-WorkerCount = Annotated[int, typer.Option("--workers", min=1, max=1024, help="Number of processes.")]
+WorkerCount = Annotated[
+    int | None, typer.Option("--workers", min=1, max=1024, help="Chunks that a --cluster translates at a time.")
+]
 Cluster = Annotated[
     str | None, typer.Option(help="Translate on a Ray cluster: its HOST:PORT, or local: one on this machine.")
 ]
@@ -74,8 +75,8 @@ def translate(
     stream: Stream = False,
     output: Annotated[Path | None, typer.Option(help="File to write instead of standard output.")] = None,
     resume: Resume = False,
-    chunk: Chunk = 2000,
-    workers: WorkerCount = 1,
+    chunk: ChunkSize = 2000,
+    workers: WorkerCount = None,
     cluster: Cluster = None,
     column: Column = None,
     precision: options.Precision = "float32",
@@ -91,7 +92,10 @@ def translate(
     in a further column. Empty lines stay empty. Files may be of any length: few lines are in memory at a time.
     """
     setup_process(None, quiet, debug)
-    from regard.bulk import ChunkTranslator, OutputFormat
+    if workers is not None and cluster is None:
+        why = "threads of one process translate a file; say how many with --threads, or translate on a --cluster"
+        raise UsageError(f"--workers {workers}: {why}")
+    from regard.bulk import ChunkTranslator, OutputFormat, chunks, remaining
     from regard.search.line_constraints import Constraints
 
     search, runs = search_options(context, seed), [run, *(with_ or ())]
@@ -107,32 +111,21 @@ def translate(
         return
     form = lines if callable(lines) else OutputFormat(format == "jsonl", nbest)
     arguments = {"nbest": nbest, "alignments": alignments or form is lines, **search}
-    translator = ChunkTranslator(lines.name, form, arguments, parser)
+    translate_chunk = ChunkTranslator(lines.name, form, arguments, parser)
     conditions |= arguments | {name: context.params[name] for name in CONDITIONS}
     with (
         _open_output(runs, output, resume, conditions) as sink,
-        _pool(context, translator, model, lines, runs) as pool,
+        _chunk_results(context, translate_chunk, model, lines, runs) as results,
         LineReporter(total, sink.mark.lines, hidden=output is None and sys.stdout.isatty()) as report,
     ):
-        _translate_chunks(pool, lines, sink, 1 if lines.typed else sys.maxsize if form is lines else chunk, report)
+        size = 1 if lines.typed else sys.maxsize if form is lines else chunk
+        for done, result in results(remaining(chunks(lines, size), sink, lines.name)):
+            report.warn(*result.notes)
+            counts = result.known, result.unknown, result.doubtful
+            sink.add(result.text, sink.mark.after(done.end, done.digest, *counts))
+            report(done.end)
         _finish(sink, lines, run, report)
     model.keep_export()
-
-
-def _translate_chunks(
-    pool: InProcess | Workers | ClusterWorkers,
-    lines: Lines,
-    sink: StreamedOutput | ResumableOutput,
-    size: int,
-    report: LineReporter,
-) -> None:
-    """Translate the chunks of `size` lines that are not done yet, and write each as soon as it is."""
-    from regard.bulk import chunks, remaining
-
-    for chunk, result in pool.results(remaining(chunks(lines, size), sink, lines.name)):
-        report.warn(*result.notes)
-        sink.add(result.text, sink.mark.after(chunk.end, chunk.digest, result.known, result.unknown, result.doubtful))
-        report(chunk.end)
 
 
 def _finish(sink: StreamedOutput | ResumableOutput, lines: Lines, run: Path, report: LineReporter) -> None:
@@ -192,7 +185,7 @@ def _suits_library(context: typer.Context, search: dict[str, Any]) -> bool:
 
     given = context.params
     others = any(given[name] for name in ("with_", "term", "forbid", "cluster", "stream"))
-    if others or given["workers"] > 1 or not search.keys().isdisjoint(UNSUPPORTED):
+    if others or not search.keys().isdisjoint(UNSUPPORTED):
         return False
     with suppress(RegardError):  # raised again after what is wrong with the model
         kind = _find_input(context)
@@ -206,39 +199,24 @@ def _model_folders(context: typer.Context, runs: list[Path], device: str, precis
     from regard.model_folder import load_settings
     from regard.pipeline import load_translator
 
-    workers, is_cluster = context.params["workers"], context.params["cluster"] is not None
+    is_cluster = context.params["cluster"] is not None
     if is_cluster and device not in ("auto", "cpu"):
         raise UsageError(f"--cluster and --device {device}: clusters translate on the CPU only; leave one out")
     device = options.select_device("cpu" if is_cluster else device)
-    if workers > 1 and device != "cpu":
-        raise UsageError(f"--workers {workers}: processes share the CPU only; give --device cpu, or one worker")
     make = partial(load_translator, runs if len(runs) > 1 else runs[0], device, precision)
     settings = load_settings(runs[0]).search
     return _Model(make, lambda: settings, settings.max_line, device, runs[0])
 
 
 def _runtime_file(context: typer.Context, runs: list[Path], device: str, precision: options.Precision) -> _Model:
-    """Return a runtime file. Raises UsageError, with all causes, for options that only model folders have."""
+    """Return a runtime file. Raises UsageError for options that only model folders have."""
     from regard.pipeline import open_runtime
 
-    given = context.params
-    causes = [
-        f"{option}: {runs[0]} is a runtime file, {why}"
-        for option, is_given, why in (
-            ("--with", len(runs) > 1, "which is no member of an ensemble; give model folders"),
-            (
-                "--workers",
-                given["workers"] > 1 and given["cluster"] is None,
-                "which threads of one process share; give --threads instead",
-            ),
-        )
-        if is_given
-    ]
-    if causes:
-        raise UsageError(*causes)
+    if len(runs) > 1:
+        raise UsageError(f"--with: {runs[0]} is a runtime file, which is no member of an ensemble; give model folders")
     source = context.get_parameter_source("precision")
     wanted = precision if source is not None and source.name == "COMMANDLINE" else None
-    translator = open_runtime(runs[0], device, wanted, given["threads"])
+    translator = open_runtime(runs[0], device, wanted, context.params["threads"])
     max_line = translator.model.options().max_line
     return _Model(lambda: translator, lambda: translator.search, max_line, "cpu", None)
 
@@ -353,40 +331,22 @@ def _stream(
         raise unknown_script_only(lines.name, run)
 
 
-def _pool(
-    context: typer.Context, translator: ChunkTranslator, model: _Model, lines: Lines, runs: list[Path]
-) -> InProcess | Workers | ClusterWorkers:
-    """Return what translates chunks: this process, several others, or a cluster."""
+@contextmanager
+def _chunk_results(
+    context: typer.Context, translate_chunk: ChunkTranslator, model: _Model, lines: Lines, runs: list[Path]
+) -> Iterator[Callable[[Iterable[Chunk]], Iterator[tuple[Chunk, ChunkResult]]]]:
+    """Load the model here or on a cluster; yield a function that returns chunks with their results, in order."""
     given = context.params
     if given["cluster"] is None:
-        return _workers(translator, model.make, 1 if lines.typed else given["workers"], given["threads"])
+        translator = model.make()
+        yield lambda chunks: ((chunk, translate_chunk(translator, chunk)) for chunk in chunks)
+        return
     from regard.scale.cluster_workers import ClusterJob, ClusterWorkers
 
-    source = context.get_parameter_source("workers")
-    count = given["workers"] if source is not None and source.name == "COMMANDLINE" else None
     model_options = {"precision": given["precision"], "threads": given["threads"] or 1}
-    job = ClusterJob(translator, lines, given["chunk"], tuple(runs), count, model_options)
-    return ClusterWorkers(given["cluster"], job)
-
-
-def _workers(
-    translator: ChunkTranslator,
-    make: Callable[[], Translator | RuntimeTranslator],
-    count: int,
-    threads: int | None,
-) -> InProcess | Workers:
-    """Return what translates chunks: this process, or `count` others that share the threads."""
-    if count == 1:
-        from regard.bulk import InProcess
-
-        return InProcess(translator, make)
-    import torch
-
-    from regard.bulk import Workers
-
-    threads = threads or max(1, torch.get_num_threads() // count)
-    torch.set_num_threads(1)  # until the processes are forked: see Workers
-    return Workers(translator, cast("Callable[[], Translator]", make), count, threads)
+    job = ClusterJob(translate_chunk, lines, given["chunk"], tuple(runs), given["workers"], model_options)
+    with ClusterWorkers(given["cluster"], job) as workers:
+        yield workers.results
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from regard.search import Hypothesis, Rule, SearchSettings, SuppressTokens
 from regard.search.rules import LengthPenalty
 
 _TOGETHER = 512
-"""Requests of one call of the library; Ctrl-C is heard between two."""
+"""Requests of one call of the library, which Ctrl-C does not end: it goes on in its thread."""
 
 
 class LibraryModel:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import ctypes
 import math
 import os
+import threading
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from regard.atomic import check_readable
 from regard.errors import LineError, ModelFolderError, RegardError, UsageError
@@ -25,6 +27,7 @@ MAGIC = b"REGARD\r\n"
 ROLES = ("encoder", "cross", "decoder")
 FATES: tuple[Fate, ...] = ("pruned", "kept", "ended")
 _ERROR_SIZE, _ALIGNED = 1024, 64
+_Result = TypeVar("_Result")
 
 
 def available_cores() -> int:
@@ -270,6 +273,11 @@ class RuntimeModel:
 
         Raises LineError for a line that cannot be translated, UsageError for options out of range.
         """
+        return interruptible(lambda: self._translate(lines, options, prefixes))
+
+    def _translate(
+        self, lines: Sequence[str], options: Options, prefixes: Sequence[Sequence[int]] | None
+    ) -> list[Line]:
         error = ctypes.create_string_buffer(_ERROR_SIZE)
         lines_given, rest = _texts(lines), (ctypes.byref(_structure(options)), error, _ERROR_SIZE)
         if prefixes is None:
@@ -288,6 +296,11 @@ class RuntimeModel:
         Each is searched whole, and its target may be empty if `min_length` lets it. The steps of the search come too,
         if the options ask for a trace. Raises UsageError.
         """
+        return interruptible(lambda: self._search(sources, prefixes, options))
+
+    def _search(
+        self, sources: Sequence[Sequence[int]], prefixes: Sequence[Sequence[int]], options: Options
+    ) -> tuple[list[list[tuple[tuple[int, ...], float]]], list[SearchStep]]:
         library, error, count = self._library, ctypes.create_string_buffer(_ERROR_SIZE), ctypes.c_size_t()
         rest = (len(sources), *_arrays(prefixes), ctypes.byref(_structure(options)), error, _ERROR_SIZE)
         if not (result := library.regard_translate_ids(self._model, *_arrays(sources), *rest)):
@@ -501,6 +514,22 @@ class RuntimeQueue:
     def __del__(self) -> None:
         if getattr(self, "_queue", None):
             self.close()
+
+
+def interruptible(call: Callable[[], _Result]) -> _Result:
+    """Run a call of the library, in which Python handles no signal, in a thread: Ctrl-C does not wait for its end."""
+    if threading.current_thread() is not threading.main_thread():  # no signal comes here
+        return call()
+    future = Future[_Result]()
+
+    def run() -> None:
+        try:
+            future.set_result(call())
+        except BaseException as problem:
+            future.set_exception(problem)
+
+    threading.Thread(target=run, name="regard", daemon=True).start()
+    return future.result()
 
 
 def _texts(lines: Sequence[str]) -> tuple[Any, Any, int]:

@@ -39,7 +39,7 @@ class ClusterJob:
 class ClusterWorkers:
     """Translates chunks on all machines of a cluster, each by a process that has opened the model.
 
-    It has the interface of `Workers`. Ray repeats what was in hand on a machine that is lost, on another one.
+    Ray repeats what was in hand on a machine that is lost, on another one. Use it in a `with` block.
     """
 
     def __init__(self, address: str, job: ClusterJob) -> None:

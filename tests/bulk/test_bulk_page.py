@@ -22,7 +22,6 @@ def _work_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("line", re.findall(r"^    regard (.*)$", PAGE, re.MULTILINE))
-@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
 def test_the_commands_run(line: str) -> None:
     with pytest.raises(SystemExit) as ended:
         main(shlex.split(line))
@@ -30,7 +29,6 @@ def test_the_commands_run(line: str) -> None:
     assert len(Path("long.en").read_text(encoding="utf-8").splitlines()) == len(SENTENCES)
 
 
-@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
 def test_the_python_example_runs(capsys: pytest.CaptureFixture[str]) -> None:
     (code,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
     exec(compile(code, "bulk.md", "exec"), {})

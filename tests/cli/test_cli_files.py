@@ -16,9 +16,8 @@ from pathlib import Path
 
 import pytest
 from command import Command
-from limits import wait_until
 from small import SENTENCES, folder
-from systems import linux, posix
+from systems import posix
 
 import regard as package
 from regard.bulk import OutputMark
@@ -114,15 +113,12 @@ def _file_names() -> list[str]:
 
 
 @posix
-@pytest.mark.parametrize(
-    ("workers", "kills"), [(1, ((1, "after"), (15, "before"), (30, "after"))), (2, ((31, "before"),))]
-)
 def test_a_run_killed_at_any_chunk_resumes_to_the_same_result(
-    regard: Command, run: Path, long: Path, whole: bytes, workers: int, kills: tuple[tuple[int, str], ...]
+    regard: Command, run: Path, long: Path, whole: bytes
 ) -> None:
     output = Path("out")
-    for chunks, stage in kills:
-        arguments = _arguments(run, long, output, "--workers", workers, "--resume")
+    for chunks, stage in ((1, "after"), (15, "before"), (30, "after")):
+        arguments = _arguments(run, long, output, "--resume")
         with _paused(chunks, *arguments, stage=stage) as command:
             command.kill()
         assert command.returncode == -signal.SIGKILL
@@ -141,12 +137,12 @@ def _resumed_chunk(chunks: int, stderr: str) -> int:
 
 
 @posix
-@pytest.mark.parametrize(("number", "status", "workers"), [(signal.SIGINT, 130, 1), (signal.SIGTERM, 143, 2)])
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_run_stopped_by_a_signal_prints_how_to_resume(
-    regard: Command, run: Path, long: Path, whole: bytes, number: signal.Signals, status: int, workers: int
+    regard: Command, run: Path, long: Path, whole: bytes, number: signal.Signals, status: int
 ) -> None:
     output = Path("out")
-    with _paused(5, *_arguments(run, long, output, "--workers", workers)) as command:
+    with _paused(5, *_arguments(run, long, output)) as command:
         command.send_signal(number)
         command.send_signal(signal.SIGCONT)
         assert command.stderr is not None
@@ -291,22 +287,6 @@ def test_only_a_regular_file_can_be_resumed(regard: Command, run: Path) -> None:
     regard.fails(*_arguments(run, "-", os.devnull, "--resume"), stdin=b"I\n", status=2, because=because)
 
 
-@posix
-def test_two_processes_do_not_write_one_file(regard: Command, run: Path, long: Path, whole: bytes) -> None:
-    output = Path("out")
-    with _paused(1, *_arguments(run, long, output)) as command:
-        before = _file_names()
-        done = regard.ended(*_arguments(run, long, output, "--resume"))
-        assert (done.status, done.causes) == (
-            2,
-            ["--output out: another process is writing it; wait for it, or choose another file"],
-        )
-        assert _file_names() == before
-        command.send_signal(signal.SIGCONT)
-        assert command.wait() == 0
-    assert output.read_bytes() == whole
-
-
 # The disk
 
 
@@ -336,80 +316,20 @@ def test_an_output_can_be_compressed(regard: Command, run: Path, long: Path, who
     assert gzip.decompress(Path("out.gz").read_bytes()) == whole
 
 
-# Several processes
-
-
-@pytest.mark.parametrize(
-    "options", [[], ["--format", "text", "--nbest", 2, "--beam", 2, "--alignments"]], ids=["json", "text"]
-)
-def test_workers_change_nothing(regard: Command, run: Path, long: Path, options: list[object]) -> None:
-    Path("some").write_bytes(b"".join(long.read_bytes().splitlines(keepends=True)[: 6 * CHUNK + 1]))
-    arguments = ["translate", run, "some", "--beam", 1, "--chunk", CHUNK, *options]
-    one_process = regard(*arguments)
-    assert regard(*arguments, "--workers", 3) == one_process
-    assert regard(*arguments[:2], "-", *arguments[3:], "--workers", 2, stdin=Path("some").read_bytes()) == one_process
-
-
-@linux
-def test_workers_that_die_are_reported_and_nothing_is_lost(
-    regard: Command, run: Path, long: Path, whole: bytes
-) -> None:
-    output = Path("out")
-    with _paused(5, *_arguments(run, long, output, "--workers", 2)) as command:
-        for worker in _children(command.pid):  # all: one that is idle, as on a fast machine, is not missed
-            os.kill(worker, signal.SIGKILL)
-        command.send_signal(signal.SIGCONT)
-        assert command.stderr is not None
-        stderr = command.stderr.read()
-        assert command.wait() == 1
-    assert "was ended by SIGKILL at lines " in stderr
-    assert "; unless somebody killed it, memory ran out: use fewer workers\n" in stderr
-    assert f"out.part holds lines 1 to {_mark(output).lines}; the same command with --resume" in stderr
-    regard(*_arguments(run, long, output, "--workers", 2, "--resume"))
-    assert output.read_bytes() == whole
-
-
-@linux
-def test_workers_end_with_the_first_process(run: Path, long: Path, tmp_path: Path) -> None:
-    output = tmp_path / "out"
-    with _paused(5, *_arguments(run, long, output, "--workers", 3)) as command:
-        children = _children(command.pid)
-        command.kill()
-    assert len(children) == 3
-    wait_until(lambda: not any(map(_is_running, children)), "the workers end")
-
-
-def _children(process: int) -> list[int]:
-    return [int(number) for number in Path(f"/proc/{process}/task/{process}/children").read_text().split()]
-
-
-def _is_running(process: int) -> bool:
-    try:
-        return Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
-    except FileNotFoundError:
-        return False
-
-
-def test_errors_in_a_worker_equal_those_in_one_process(regard: Command, run: Path, long: Path) -> None:
-    because = "nbest: wanted 1 to 3 (the beam), got 4; lower it, or widen the beam"
-    regard.fails("translate", run, long, "--nbest", 4, "--workers", 2, "--output", "out", status=2, because=because)
-    lines = long.read_bytes().splitlines(keepends=True)[: 2 * CHUNK]
-    done = regard.ended(
-        "translate", run, "--chunk", CHUNK, "--beam", 1, "--workers", 2, stdin=b"".join(lines) + b"\xff\n"
-    )
-    assert (done.status, len(done.lines)) == (1, 2 * CHUNK), "the lines before a bad line are translated first"
+def test_workers_without_a_cluster_are_refused(regard: Command, run: Path, long: Path) -> None:
+    because = "--workers 2: threads of one process translate a file; say how many with --threads, or translate on a"
+    regard.fails(*_arguments(run, long, "out", "--workers", 2), status=2, because=because)
 
 
 # Warnings
 
 
-@pytest.mark.parametrize("workers", [1, 2])
-def test_warnings_name_the_line_in_the_file(regard: Command, run: Path, workers: int) -> None:
+def test_warnings_name_the_line_in_the_file(regard: Command, run: Path) -> None:
     lines = ["I go"] * 10
     lines[4] = "나는 집에 " * 30
     lines[7] = "我们今天去公园吧"
     Path("file").write_text("\n".join(lines), encoding="utf-8")
-    done = regard("translate", run, "file", "--chunk", 3, "--beam", 1, "--workers", workers)
+    done = regard("translate", run, "file", "--chunk", 3, "--beam", 1)
     assert all(warning.startswith("file, line ") for warning in done.warnings)
     (long,) = (warning for warning in done.warnings if "a sentence of " in warning)
     (note,) = (warning for warning in done.warnings if "most characters" in warning)
@@ -438,13 +358,10 @@ def named_pipe(tmp_path: Path) -> Path:
 
 
 @posix
-@pytest.mark.parametrize("workers", [1, 2])
 @pytest.mark.parametrize("source", ["named pipe", "standard input"])
-def test_a_pipe_is_answered_before_more_lines_come(
-    regard: Command, run: Path, named_pipe: Path, source: str, workers: int
-) -> None:
+def test_a_pipe_is_answered_before_more_lines_come(regard: Command, run: Path, named_pipe: Path, source: str) -> None:
     file = str(named_pipe) if source == "named pipe" else "-"
-    command = [sys.executable, "-m", "regard", "translate", str(run), file, "--chunk", "2", "--workers", str(workers)]
+    command = [sys.executable, "-m", "regard", "translate", str(run), file, "--chunk", "2"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=ENVIRONMENT) as process:
         assert process.stdin is not None
         assert process.stdout is not None
@@ -457,8 +374,8 @@ def test_a_pipe_is_answered_before_more_lines_come(
 
 
 @posix
-def test_workers_that_wait_for_a_pipe_can_be_stopped(run: Path) -> None:
-    command = [sys.executable, "-m", "regard", "translate", str(run), "-", "--chunk", "1", "--workers", "2"]
+def test_a_command_that_waits_for_a_pipe_can_be_stopped(run: Path) -> None:
+    command = [sys.executable, "-m", "regard", "translate", str(run), "-", "--chunk", "1"]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     with subprocess.Popen(command, env=ENVIRONMENT, **pipes) as process:
         assert process.stdin is not None
@@ -468,8 +385,7 @@ def test_workers_that_wait_for_a_pipe_can_be_stopped(run: Path) -> None:
         process.stdin.flush()
         assert process.stdout.readline() != b""
         process.send_signal(signal.SIGINT)
-        assert process.wait(60) == 130, "while the thread that reads still waits for a line"
-        assert b"Fatal" not in process.stderr.read()
+        assert process.wait(60) == 130
 
 
 def test_json_lines_are_checked_before_work_begins(regard: Command, run: Path) -> None:

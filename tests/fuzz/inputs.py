@@ -194,7 +194,7 @@ def _options() -> list[tuple[str, str, bool]]:
     group: Any = typer.main.get_command(app)
     commands = {name: command for name, command in group.commands.items() if name not in ("demo", "doctor")}
     params = [(n, p) for n, c in commands.items() for p in (*c.params, *getattr(c, "search_params", ()))]
-    unsafe = ("--help", "--debug", "--device", "--threads", "--workers", "--budget")
+    unsafe = ("--help", "--debug", "--device", "--threads", "--budget")
     return [
         (name, param.opts[0], bool(getattr(param, "is_flag", False)))
         for name, param in params

@@ -40,7 +40,6 @@ class Case:
     where: str  # "checkpoint", "file" or "time"
     form: int | None = None
     packed: bool = False  # as .gz
-    alone: bool = False  # workers are not killed with their parent
 
     @property
     def name(self) -> str:
@@ -81,9 +80,8 @@ def draw(number: int, seed: int, names: Sequence[str]) -> Case:
     chance = random.Random(f"{seed} kill {number}")
     if number % 5 == 4:
         form = number // 5 % len(FORMATS)
-        alone = "--workers=2" in FORMATS[form] and chance.random() < 0.5
         where = chance.choice(("file", "time"))
-        return Case(number, seed, TRANSLATOR, where, form, chance.random() < 0.3, alone)
+        return Case(number, seed, TRANSLATOR, where, form, chance.random() < 0.3)
     family = names[(number // 5 * 4 + number % 5) % len(names)]
     return Case(number, seed, family, chance.choices(("checkpoint", "file", "time"), (3, 2, 5))[0])
 
@@ -121,7 +119,7 @@ def _kill(case: Case, undisturbed: Undisturbed, folder: Path) -> Iterator[moment
     chance, where = case.chance(), case.where
     for number in range(MOST_KILLS):
         while True:  # until it is killed before its end, but later ones may end
-            moment = moments.draw(chance, undisturbed.calls, where, case.alone)
+            moment = moments.draw(chance, undisturbed.calls, where)
             outcome = _continue(case, undisturbed, folder, moment)
             if outcome.status == KILLED or number:
                 break

@@ -43,19 +43,17 @@ class Call:
 class Moment:
     """Call number `call` at a stage of it or, without one, after some seconds of the command's own processor time.
 
-    All processes that the command started are killed with it, unless it is killed `alone`.
+    All processes that the command started are killed with it.
     """
 
     call: int | None = None
     stage: str = ""
     seconds: float = 0.0
     in_checkpoint: bool = False
-    alone: bool = False
 
     def __str__(self) -> str:
-        alone = ", its workers left alive" * self.alone
         inside = ", of a checkpoint" * self.in_checkpoint
-        return (f"{self.seconds:.3f} s" if self.call is None else f"{self.stage} call {self.call}{inside}") + alone
+        return f"{self.seconds:.3f} s" if self.call is None else f"{self.stage} call {self.call}{inside}"
 
     def arm(self) -> None:
         """Kill this process at the moment."""
@@ -71,8 +69,6 @@ class Moment:
         threading.Thread(target=watch, daemon=True).start()
 
     def _kill(self) -> None:
-        if self.alone:
-            os.kill(os.getpid(), signal.SIGKILL)
         os.killpg(0, signal.SIGKILL)
 
     def _at_call(self, number: int, _: bool, name: str, call: Callable[[], Any], arguments: tuple[Any, ...]) -> Any:
@@ -85,12 +81,12 @@ class Moment:
         return result
 
 
-def draw(chance: random.Random, calls: list[Call], where: str, alone: bool = False) -> Moment:
+def draw(chance: random.Random, calls: list[Call], where: str) -> Moment:
     """Draw a moment `where`: inside a "checkpoint", in another "file", or at any "time" of a command that made these calls."""
     if where == "time":
-        return Moment(seconds=chance.uniform(0, max(call.seconds for call in calls)), alone=alone)
+        return Moment(seconds=chance.uniform(0, max(call.seconds for call in calls)))
     eligible = [number for number, call in enumerate(calls) if call.in_checkpoint == (where == "checkpoint")]
-    return Moment(chance.choice(eligible), chance.choice(STAGES), 0.0, where == "checkpoint", alone)
+    return Moment(chance.choice(eligible), chance.choice(STAGES), 0.0, where == "checkpoint")
 
 
 def record(log: Path) -> None:

@@ -32,7 +32,6 @@ USES = {
     for run in [FOLDERS.get(name, "translator")]
 }
 USES |= {"runtime": ("translator", TO_RUNTIME)}
-USES |= {"workers": ("translator", ["translate", "translator", "pairs/test.ko", "--workers=2", "--threads=1"])}
 PROCESSES = ["train", "--source=pairs/train.ko", "--target=pairs/train.en", "--out=out", "--threads=1", "--dry-run"]
 USES |= {"processes": ("translator", [*PROCESSES, "--processes=2"]), "dry run": ("translator", PROCESSES)}
 """Commands, each with the folder that it reads."""
@@ -76,7 +75,7 @@ def planted_links(chance: random.Random, material: Material) -> Case:
 @kind(share=3)
 def planted_modules(chance: random.Random, material: Material) -> Case:
     """Put modules with the names of known ones into the current folder: no process imports them."""
-    name, arguments = _use(chance, [*USES, "workers", "processes", "processes", "workers"])
+    name, arguments = _use(chance, [*USES, "processes", "processes"])
 
     def prepare(folder: Path) -> None:
         material.copy(folder, name)

@@ -48,14 +48,13 @@ def make(folder: Path, which: str = "") -> None:
 
 
 def _cases(families: Families) -> list[kills.Case]:
-    """Six kills of training, two of them inside a checkpoint, and two of translation, one of them with workers."""
+    """Six kills of training, two of them inside a checkpoint, and two of translation."""
     cases = [kills.draw(number, 1, families.names) for number in range(1000)]
     training = [case for case in cases if case.family in TRAINED]
     inside = [case for case in training if case.where == "checkpoint"][1::-1]
     others = [case for case in training if case.where != "checkpoint"][:4]
     translation = [case for case in cases if case.form is not None]
-    workers = [case for case in translation if case.alone and not case.packed]
-    return [*inside, *others, next(case for case in translation if case.form == 1), workers[0]]
+    return [*inside, *others, *(next(case for case in translation if case.form == form) for form in (1, 2))]
 
 
 def test_a_run_killed_inside_a_checkpoint_is_resumed_to_the_same_bytes(folder: Path, tmp_path: Path) -> None:

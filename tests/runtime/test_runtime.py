@@ -7,8 +7,10 @@ import itertools
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
+import threading
 import warnings
 from pathlib import Path
 from typing import Any
@@ -16,6 +18,7 @@ from typing import Any
 import numpy as np
 import pytest
 from cached import FolderCache
+from limits import wait_until
 from small import PAIRS, SENTENCES, captioner_folder, folder, pairs
 from systems import posix
 
@@ -27,6 +30,7 @@ from regard.interchange.runtime import export
 from regard.model_folder import load_folder
 from regard.pipeline import RuntimeTranslator, load_translator
 from regard.runtime import native
+from regard.runtime.model import interruptible
 from regard.search import Constraints
 from regard.serving.pairs import LanguagePairs
 from regard.serving.process_service import _language_id, _served_model
@@ -472,6 +476,23 @@ def test_commands_that_need_pytorch_say_how_to_install_it(exported: Path, tmp_pa
     assert "int8" in checked.stdout
 
 
+@posix
+def test_ctrl_c_does_not_wait_for_the_library() -> None:
+    ends, results = threading.Event(), list[bool]()
+
+    def call() -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+        results.append(ends.wait(60))
+
+    with pytest.raises(KeyboardInterrupt):
+        interruptible(call)
+    assert results == [], "the call goes on"
+    ends.set()
+    wait_until(lambda: results == [True], "the call ends")
+    with pytest.raises(ZeroDivisionError):
+        interruptible(lambda: 1 // 0)
+
+
 @pytest.mark.system
 @pytest.mark.parametrize(
     ("options", "message"),
@@ -479,7 +500,7 @@ def test_commands_that_need_pytorch_say_how_to_install_it(exported: Path, tmp_pa
         (["--sample"], "--sample needs the run folder"),
         (["--term", "home"], "need the run folder"),
         (["--with", "other"], "--with: "),
-        (["--workers", "2"], "give --threads instead"),
+        (["--workers", "2"], "say how many with --threads"),
         (["--precision", "float32"], "whose precision is int8"),
     ],
 )

@@ -19,7 +19,7 @@ from regard.search.rules import LengthPenalty
 
 _TOGETHER = 512
 """Requests of one call of the library; Ctrl-C is heard between two."""
-_CALL_LENGTH, _BATCH_LENGTH = 16_384, 1_024
+_CALL_LENGTH, _BATCH_LENGTH = 16_384, 2_048
 """About the most that the sources of one call are long, and those that PyTorch encodes together, in tokens."""
 
 

@@ -119,6 +119,10 @@ static void use_encoded(RegardModel *model, const RegardOptions *o) {
     RegardResult *r = regard_translate_encoded(model, together, 3, draw(2) ? prefixes : NULL, counts, o, error, sizeof error);
     if (r) read_all(r);
     regard_free(r);
+    size_t count;
+    RegardStream *s = regard_stream_encoded(model, &wrong, prefixes, counts, o, error, sizeof error);
+    while (s && regard_next_tokens(s, &count)) {}
+    regard_stream_free(s);
   }
   regard_free(regard_translate_encoded(model, NULL, draw(3), NULL, NULL, o, error, sizeof error));
   for (int i = 0; i < 3; i++) free((void *)sources[i].outputs), free((void *)sources[i].embedded), free((void *)sources[i].summary);

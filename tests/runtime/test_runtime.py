@@ -439,7 +439,7 @@ def test_encoded_sources_are_refused_unless_they_fit(tmp_path: Path, decoder: st
         source = EncodedSource(3, *map(ones, shapes))
         for name, value in changed.items():
             setattr(source, name, value)
-        return model.search([EncodedSource(3, *map(ones, shapes)), source], [(), ()], options)
+        return model.search([EncodedSource(3, *map(ones, shapes)), source], [(), ()], options)[0]
 
     first, second = search()
     assert first == second
@@ -467,6 +467,7 @@ def test_encoded_sources_are_refused_unless_they_fit(tmp_path: Path, decoder: st
         lambda: model.translate(["I"], options),
         lambda: model.search([[5, 3]], [()], options),
         lambda: list(model.stream("I", options)),
+        lambda: list(model.stream_ids([5, 3], (), options)),
         lambda: model.queue(1).submit(1, ["I"], options),
     ):
         with pytest.raises(UsageError, match="this model has no encoder, so it reads neither text nor token ids"):

@@ -92,9 +92,6 @@ def translate(
     in a further column. Empty lines stay empty. Files may be of any length: few lines are in memory at a time.
     """
     setup_process(None, quiet, debug)
-    if workers is not None and cluster is None:
-        why = "threads of one process translate a file; say how many with --threads, or translate on a --cluster"
-        raise UsageError(f"--workers {workers}: {why}")
     from regard.bulk import ChunkTranslator, OutputFormat, chunks, remaining
     from regard.search.line_constraints import Constraints
 
@@ -163,6 +160,9 @@ def _open_model(
     context: typer.Context, runs: list[Path], device: str, precision: options.Precision, search: dict[str, Any]
 ) -> _Model:
     """Return what translates: a runtime file, the export of a model folder in the cache, or model folders."""
+    if (workers := context.params["workers"]) is not None and context.params["cluster"] is None:
+        why = "threads of one process translate a file; say how many with --threads, or translate on a --cluster"
+        raise UsageError(f"--workers {workers}: {why}")
     if is_runtime_file(runs[0]):
         return _runtime_file(context, runs, device, precision)
     from regard.pipeline.export_cache import find_export

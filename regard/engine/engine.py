@@ -122,8 +122,8 @@ class Engine:
         versions = tuple(parameter._version for parameter in self.model.parameters())
         if self._library is None or versions != self._versions:
             assert isinstance(self.model, Model), "an ensemble is not packed"
-            packed, self._versions = pack_model(self.model, self.precision), versions
-            if packed.programs.encoder is None:
-                self.reason = "its encoder has no program"
-                return
-            self._library = LibraryModel(self._folder, packed)
+            try:
+                self._library = LibraryModel(self._folder, pack_model(self.model, self.precision))
+            except ValueError as problem:  # a vocabulary that the library cannot hold
+                self.reason, self._library = str(problem), None
+            self._versions = versions

@@ -12,6 +12,7 @@ import json
 import struct
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -34,6 +35,7 @@ MAX_STATES = 32
 EMBED = KINDS.index("embed")
 ENCODER, STEP = 0, 3
 """The numbers of these programs, after which come memory (1), initial state (2), and top tokens (4)."""
+NO_ENCODER = SimpleNamespace(program=None, outputs=-1, embedded=-1, states=(), direction_size=0)
 ROLES = {"encoder": 0, "cross": 1, "decoder": 2}
 _ATTENTION = {
     "encoder": ("encoder_attention",),
@@ -55,10 +57,10 @@ def runtime_file(
 ) -> bytes:
     """Return the content of a runtime file; `languages`: what tells its languages apart, as JSON; empty: nothing.
 
-    Without `reads_text` the model takes token ids alone.
-    Raises ValueError with the reason if PyTorch has to compute a part of the model.
+    Without `reads_text` the model takes token ids alone, or, if PyTorch encodes, the outputs of its encoder.
+    Raises ValueError with the reason if PyTorch has to compute a part of a model that reads text.
     """
-    if packed.programs.encoder is None:
+    if packed.programs.encoder is None and reads_text:
         raise ValueError("its encoder has no program for the native kernels")
     positions = position_counts(folder.settings.search, packed.max_target)
     writer = _Writer(max(positions), _output_columns(packed), *_output_weight(packed))
@@ -212,9 +214,9 @@ def _operation(operation: Any, table: int, second: int, weight: int) -> bytes:
 
 def _programs(packed: PackedModel) -> tuple[Program | None, ...]:
     programs = packed.programs
-    assert programs.encoder is not None, "checked by the caller"
+    encoder = None if programs.encoder is None else programs.encoder.program
     memory = None if programs.memory is None else programs.memory[0]
-    return programs.encoder.program, memory, programs.initial, programs.step, programs.top_tokens
+    return encoder, memory, programs.initial, programs.step, programs.top_tokens
 
 
 @dataclass(frozen=True)
@@ -235,6 +237,8 @@ def _layers(packed: PackedModel, programs: Sequence[Program | None]) -> list[_La
     modules = [(name, m) for name, m in packed.model.named_modules() if isinstance(m, Attention)]
     layers = []
     for name, module in modules:
+        if programs[numbers[module.role]] is None:
+            continue
         operation = next(operations[module.role])
         layers.append(_Layer(name, module.role, numbers[module.role], operation, module.heads))
     assert all(next(rest, None) is None for rest in operations.values()), "each operation is of one layer"
@@ -266,20 +270,18 @@ def _settings(
 ) -> bytes:
     """Return the section of settings: the structure `Settings` of model.h."""
     programs, layout, search = packed.programs, packed.layout, folder.settings.search
-    encoder = programs.encoder
-    assert encoder is not None, "checked by the caller"
+    encoder = programs.encoder or NO_ENCODER
     has_positions = [
         program is not None and program.positions is not None for program in (encoder.program, programs.step)
     ]
     states = [*encoder.states, *[0] * (MAX_STATES - len(encoder.states))]
-    outputs = int(encoder.program.widths[encoder.outputs])
     names = [layer.name for layer in layers]
     integers = (
         PRECISIONS[packed.precision], len(folder.tokenizer.source), layout.vocabulary,
         positions[0] * has_positions[0], positions[1] * has_positions[1], packed.max_target or -1,
         max(1, layout.block), 0 if programs.memory is None else programs.memory[1], layout.features, encoder.outputs,
         encoder.embedded, layout.is_recurrent, layout.needs_embeddings, len(encoder.states), encoder.direction_size,
-        *states, outputs if programs.initial is None else int(programs.initial.widths[0]),
+        *states, 1 if programs.initial is None else int(programs.initial.widths[0]),
         search.beam, search.max_extra, search.min_length, search.max_length or -1, search.no_repeat_ngram,
         search.longest_source or -1, search.max_line, search.max_whole,
     )  # fmt: skip

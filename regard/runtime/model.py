@@ -87,6 +87,25 @@ class _Part(ctypes.Structure):
     )
 
 
+class EncodedSource(ctypes.Structure):
+    """Output of an encoder for one source: outputs (S, D), embeddings (S, De) and summary (L·D), contiguous float32."""
+
+    _fields_ = (
+        *((name, ctypes.c_void_p) for name in ("outputs", "embedded", "summary")),
+        *((name, ctypes.c_int64) for name in ("entries", "length", "output_size", "embedded_size", "summary_size")),
+    )
+
+    def __init__(self, length: int, *arrays: npt.NDArray[np.float32]) -> None:
+        """Refer to the arrays; `length`: in tokens, as `max_ratio` counts them."""
+        assert all(array.dtype == "float32" and array.flags.c_contiguous for array in arrays), "read as they lie"
+        self._arrays, sizes = arrays, (array.shape[-1] for array in arrays)
+        super().__init__(*(array.ctypes.data for array in arrays), len(arrays[0]), length, *sizes)
+
+
+Source = Sequence[int] | EncodedSource
+"""Token ids, end of sentence last, or what an encoder made of them, or of an image."""
+
+
 class _Attention(ctypes.Structure):
     _fields_ = (
         ("weights", ctypes.POINTER(ctypes.c_float)),
@@ -289,9 +308,9 @@ class RuntimeModel:
         return self._lines(result)
 
     def search(
-        self, sources: Sequence[Sequence[int]], prefixes: Sequence[Sequence[int]], options: Options
+        self, sources: Sequence[Source], prefixes: Sequence[Sequence[int]], options: Options
     ) -> tuple[list[list[tuple[tuple[int, ...], float]]], list[SearchStep]]:
-        """Search for the targets of sources that are token ids, end of sentence last; return their ids and scores.
+        """Search for the targets of sources, all token ids or all encoded; return their ids and scores.
 
         Each is searched whole, and its target may be empty if `min_length` lets it. The steps of the search come too,
         if the options ask for a trace. Raises UsageError.
@@ -299,11 +318,12 @@ class RuntimeModel:
         return interruptible(lambda: self._search(sources, prefixes, options))
 
     def _search(
-        self, sources: Sequence[Sequence[int]], prefixes: Sequence[Sequence[int]], options: Options
+        self, sources: Sequence[Source], prefixes: Sequence[Sequence[int]], options: Options
     ) -> tuple[list[list[tuple[tuple[int, ...], float]]], list[SearchStep]]:
         library, error, count = self._library, ctypes.create_string_buffer(_ERROR_SIZE), ctypes.c_size_t()
         rest = (len(sources), *_arrays(prefixes), ctypes.byref(_structure(options)), error, _ERROR_SIZE)
-        if not (result := library.regard_translate_ids(self._model, *_arrays(sources), *rest)):
+        kind, given = _sources(sources)
+        if not (result := getattr(library, f"regard_translate_{kind}")(self._model, *given, *rest)):
             raise _problem(error.value.decode("utf-8", "replace"))
 
         def target(index: int, rank: int) -> tuple[tuple[int, ...], float]:
@@ -341,11 +361,12 @@ class RuntimeModel:
         finally:
             self._library.regard_stream_free(stream)
 
-    def stream_ids(self, source: Sequence[int], prefix: Sequence[int], options: Options) -> Iterator[tuple[int, ...]]:
-        """Yield the token ids of the target of one source, also in token ids, after each step of a greedy search."""
+    def stream_ids(self, source: Source, prefix: Sequence[int], options: Options) -> Iterator[tuple[int, ...]]:
+        """Yield the token ids of the target of one source after each step of a greedy search."""
         error, count = ctypes.create_string_buffer(_ERROR_SIZE), ctypes.c_size_t()
-        given = (*_arrays([source]), *_arrays([prefix]), ctypes.byref(_structure(options)), error, _ERROR_SIZE)
-        if not (stream := self._library.regard_stream_ids(self._model, *given)):
+        rest = (*_arrays([prefix]), ctypes.byref(_structure(options)), error, _ERROR_SIZE)
+        kind, given = _sources([source])
+        if not (stream := getattr(self._library, f"regard_stream_{kind}")(self._model, *given, *rest)):
             raise _problem(error.value.decode("utf-8", "replace"))
         try:
             while ids := self._library.regard_next_tokens(stream, ctypes.byref(count)):
@@ -549,6 +570,14 @@ def _structure(options: Options) -> _Options:
         ) from None
 
 
+def _sources(sources: Sequence[Source]) -> tuple[str, tuple[Any, ...]]:
+    """Return the kind of sources, by which functions of the library are called, and the sources as it takes them."""
+    encoded = [source for source in sources if isinstance(source, EncodedSource)]
+    if encoded:
+        return "encoded", ((EncodedSource * len(sources))(*encoded),)
+    return "ids", _arrays([source for source in sources if not isinstance(source, EncodedSource)])
+
+
 def _arrays(rows: Sequence[Sequence[int]]) -> tuple[Any, Any]:
     """Return rows of token ids as the library takes them: their addresses, and their lengths."""
     pointer = ctypes.POINTER(ctypes.c_int32)
@@ -587,6 +616,7 @@ def _declared(library: ctypes.CDLL) -> ctypes.CDLL:
         "translate": (pointer, [pointer, pointer, pointer, size, pointer, text, size]),
         "continue": (pointer, [pointer, pointer, pointer, size, pointer, pointer, pointer, text, size]),
         "translate_ids": (pointer, [pointer, pointer, pointer, size, pointer, pointer, pointer, text, size]),
+        "translate_encoded": (pointer, [pointer, pointer, size, pointer, pointer, pointer, text, size]),
         "open_memory": (pointer, [pointer, size, text, size]),
         "free": (None, [pointer]),
         "count": (size, [pointer]),
@@ -613,6 +643,7 @@ def _declared(library: ctypes.CDLL) -> ctypes.CDLL:
         "candidates": (ctypes.POINTER(_Candidate), [pointer, size, counted]),
         "stream": (pointer, [pointer, text, size, pointer, text, size]),
         "stream_ids": (pointer, [pointer, pointer, pointer, pointer, pointer, pointer, text, size]),
+        "stream_encoded": (pointer, [pointer, pointer, pointer, pointer, pointer, text, size]),
         "next": (pointer, [pointer, counted]),
         "next_tokens": (ids, [pointer, counted]),
         "stream_free": (None, [pointer]),

@@ -37,7 +37,7 @@ EXPORTED = [
 NOT_EXPORTED = [
     *(["--term", "home"], ["--forbid", "home"], ["--sample"], ["--groups", "3"], ["--mbr"], ["--stream"]),
     *(["--coverage-penalty", "0.1"], ["--input", "jsonl"], ["--precision", "int8", "--alignments"]),
-    *(["--precision", "int8", "--input", "html"], ["--workers", "2", "--device", "cpu"]),
+    ["--precision", "int8", "--input", "html"],
 ]
 """Options of calls that PyTorch answers."""
 REFUSED = [["--max-ratio", "-1"], ["--device", "tpu"], ["--min-length", "9", "--max-length", "4"]]

@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 import torch
 from engine.test_decode import assert_same
-from laws.models import SOURCE_VOCABULARY, TARGET_VOCABULARY, in_turn, kinds, make
+from laws.models import SOURCE_VOCABULARY, TARGET_VOCABULARY, images, in_turn, kinds, make
 
 from regard.data.tokenizer import Tokenizer, TokenizerSettings
 from regard.data.vocabulary import EOS, Vocabulary
-from regard.engine import DecodeRequest, Engine, pack_model, why_not_packed
+from regard.engine import DecodeRequest, Engine, c_search, why_not_packed
 from regard.model_folder import FolderSettings, ModelFolder
-from regard.models import Batch, ModelSettings
+from regard.models import Batch, ModelSettings, source_length
 from regard.runtime import native
 from regard.search import BannedPhrase, SearchSettings, SuppressTokens, Task, Term, decode
 
@@ -54,21 +54,28 @@ def requests(folder: ModelFolder, prefixed: bool) -> list[DecodeRequest]:
     for index in range(11):
         ids = torch.randint(EOS + 1, len(folder.tokenizer.source), (index,), generator=draw).tolist()
         prefix = (EOS + 1, EOS + 2)[: index % 3] if prefixed else ()
-        most = folder.settings.search.max_steps(len(ids) + 1, model.max_target, len(prefix))
-        made.append(DecodeRequest([*ids, EOS], Task(index, most, prefix, byte_tokens=bytes_of)))
+        is_text = folder.settings.model.encoder.reads == "text"
+        source = [*ids, EOS] if is_text else images(index + 1, seed=index).data[0]
+        most = folder.settings.search.max_steps(source_length(source), model.max_target, len(prefix))
+        made.append(DecodeRequest(source, Task(index, most, prefix, byte_tokens=bytes_of)))
     return made
 
 
 def is_packed(folder: ModelFolder) -> bool:
-    return why_not_packed(folder.model) is None and pack_model(folder.model).programs.encoder is not None
+    return why_not_packed(folder.model) is None
 
 
-@pytest.mark.parametrize(("settings", "search"), in_turn(kinds(reads=["text"]), SEARCHES))
-def test_its_hypotheses_are_those_of_the_reference(settings: ModelSettings, search: dict[str, Any]) -> None:
+@pytest.mark.parametrize(("settings", "search"), in_turn(kinds(), SEARCHES))
+def test_its_hypotheses_are_those_of_the_reference(
+    settings: ModelSettings, search: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
     folder = loaded(settings, search)
     engine, values = Engine(folder.model, folder=folder), folder.settings.search
     for prefixed in (False, True):
         asked = requests(folder, prefixed)
+        if prefixed:  # in many parts
+            monkeypatch.setattr(c_search, "_CALL_LENGTH", 6)
+            monkeypatch.setattr(c_search, "_BATCH_LENGTH", 3)
         if search.get("max_length") and prefixed:
             continue  # a prefix that leaves no room is refused before any search
         with torch.inference_mode():
@@ -76,6 +83,9 @@ def test_its_hypotheses_are_those_of_the_reference(settings: ModelSettings, sear
         expected = decode(folder.model, source, [request.task for request in asked], values)
         assert_same(engine.decode(asked, values), expected)
         assert engine.describe().startswith("C library" if is_packed(folder) else "PyTorch")
+        assert_same([engine.trace(asked[-1], values)[0]], expected[-1:])
+        if values.beam == 1:
+            assert [*engine.stream(asked[-1], values)][-1] == expected[-1][0].ids
 
 
 def test_what_it_cannot_do_is_decoded_otherwise() -> None:

@@ -1,7 +1,7 @@
 /* Mutates a runtime file, repairs its checksum so that what lies behind it is reached, opens it, and translates with what
    opens. Usage: fuzz_runtime FILE FIRST COUNT. Sanitizers end the process at the first fault; the seed is printed before. */
 
-#include "regard.h"
+#include "model.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -88,6 +88,46 @@ static void use_prefix(RegardModel *model, const char *const *lines, const size_
   regard_free(r);
 }
 
+/* Numbers in memory of their own, so that a sanitizer sees what is read behind them. */
+static float *draw_numbers(int64_t count) {
+  float *numbers = malloc((size_t)count * sizeof *numbers);
+  for (int64_t i = 0; numbers && i < count; i++) numbers[i] = draw(400) ? (float)draw(2000) / 1000 - 1 : draw(2) ? 1e30f : 0.0f / 0.0f;
+  return numbers;
+}
+
+/* Translates what an encoder might have read: of the sizes that the model wants, or with a size or an array that is wrong. */
+static void use_encoded(RegardModel *model, const RegardOptions *o) {
+  static const int64_t WRONG[] = {0, -1, 1 << 21, INT64_MAX, INT64_MIN};
+  const Program *memory = model->programs + MEMORY;
+  int64_t outputs = memory->registers > 0 ? memory->widths[0] : 1, embedded = memory->registers > 1 ? memory->widths[1] : 1, summary = model->settings.summary_size;
+  const int32_t prefix[] = {(int32_t)draw(300)}, *prefixes[3] = {prefix, prefix, prefix};
+  size_t counts[3] = {0, draw(2), 0};
+  char error[512];
+  RegardEncoded sources[3];
+  if (outputs > 1 << 16 || embedded > 1 << 16) return;
+  for (int i = 0; i < 3; i++) {
+    int64_t entries = 1 + (int64_t)draw(40);
+    sources[i] = (RegardEncoded){draw_numbers(entries * outputs), draw_numbers(entries * embedded), draw_numbers(summary), entries, 1 + (int64_t)draw(9), outputs, embedded, summary};
+  }
+  for (int times = 0; times < 3; times++) {
+    RegardEncoded wrong = sources[2];
+    int64_t *sizes[] = {&wrong.entries, &wrong.length, &wrong.output_size, &wrong.embedded_size, &wrong.summary_size};
+    const float **arrays[] = {&wrong.outputs, &wrong.embedded, &wrong.summary};
+    if (times == 1) *sizes[draw(5)] = WRONG[draw(5)];
+    if (times == 2) *arrays[draw(3)] = NULL;
+    RegardEncoded together[] = {sources[0], sources[1], wrong};
+    RegardResult *r = regard_translate_encoded(model, together, 3, draw(2) ? prefixes : NULL, counts, o, error, sizeof error);
+    if (r) read_all(r);
+    regard_free(r);
+    size_t count;
+    RegardStream *s = regard_stream_encoded(model, &wrong, prefixes, counts, o, error, sizeof error);
+    while (s && regard_next_tokens(s, &count)) {}
+    regard_stream_free(s);
+  }
+  regard_free(regard_translate_encoded(model, NULL, draw(3), NULL, NULL, o, error, sizeof error));
+  for (int i = 0; i < 3; i++) free((void *)sources[i].outputs), free((void *)sources[i].embedded), free((void *)sources[i].summary);
+}
+
 static void use(RegardModel *model) {
   static const char *const LINES[] = {"나는 집에 간다", "I was eating bread.", "", "\xf0\x9f\x8e\x89 x", "책을 읽는다. 너는 집에 간다! I go home. you read a book"};
   size_t sizes[5], size;
@@ -105,6 +145,8 @@ static void use(RegardModel *model) {
   RegardStream *s = regard_stream(model, LINES[0], sizes[0], &o, error, sizeof error);
   while (s && regard_next(s, &size)) {}
   regard_stream_free(s);
+  o.attention = o.alignments = 0;
+  use_encoded(model, &o);
 }
 
 int main(int count, char **arguments) {

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
+import functools
 import itertools
 import json
 import os
@@ -30,7 +32,7 @@ from regard.interchange.runtime import export
 from regard.model_folder import load_folder
 from regard.pipeline import RuntimeTranslator, load_translator
 from regard.runtime import native
-from regard.runtime.model import interruptible
+from regard.runtime.model import EncodedSource, RuntimeModel, _structure, interruptible
 from regard.search import Constraints
 from regard.serving.pairs import LanguagePairs
 from regard.serving.process_service import _language_id, _served_model
@@ -420,6 +422,61 @@ def test_models_that_cannot_be_exported_say_why(tmp_path: Path) -> None:
     assert not (tmp_path / "captions.regard").exists()
 
 
+# --- sources that are encoded already
+
+
+def without_encoder(folder: Path, precision: Any = "float32") -> bytes:
+    """Return the content of a captioner's runtime file: its encoder has no program."""
+    model = load_folder(folder)
+    return runtime_file(model, pack_model(model.model, precision), None, {}, reads_text=False)
+
+
+@pytest.mark.parametrize("decoder", ["recurrent", "convolutional", "transformer"])
+def test_encoded_sources_are_refused_unless_they_fit(tmp_path: Path, decoder: str) -> None:
+    run = captioner_folder(tmp_path / "run", decoder)
+    model, sizes = RuntimeModel.from_memory(without_encoder(run)), load_folder(run).model.encoder.sizes
+    options, ones = model.options(), functools.partial(np.ones, dtype=np.float32)
+    shapes = ((6, sizes.size), (6, sizes.embedding), (sizes.size * sizes.summary_rows,))
+
+    def search(**changed: Any) -> Any:
+        source = EncodedSource(3, *map(ones, shapes))
+        for name, value in changed.items():
+            setattr(source, name, value)
+        return model.search([EncodedSource(3, *map(ones, shapes)), source], [(), ()], options)[0]
+
+    first, second = search()
+    assert first == second
+    needed = {"convolutional": ("output", "embedded"), "recurrent": ("output", "summary"), "transformer": ("output",)}
+    wrong = [{name: value} for name in ("entries", "length") for value in (0, -1, 2**62)]
+    for name in ("output", "embedded", "summary"):
+        array, size = name.replace("output", "outputs"), f"{name}_size"
+        if name in needed[decoder]:
+            wrong += [{array: None}, {size: 0}, {size: sizes.size + 1}, {size: -(2**62)}]
+        else:
+            assert search(**{array: None, size: 0}) == [first, first], "the decoder does not read it"
+    for changed in wrong:
+        with pytest.raises(UsageError, match=r"source 2: wanted 1 to 1048576 entries of a length of 1 to .*; got "):
+            search(**changed)
+    for options.attention, options.alignments in ((1, 0), (0, 1)):
+        with pytest.raises(UsageError, match="wanted 0 for sources that are encoded already"):
+            search()
+    options.attention = options.alignments = 0
+    library, error = model._library, ctypes.create_string_buffer(1024)
+    assert not library.regard_translate_encoded(
+        model._model, None, 2, None, None, ctypes.byref(_structure(options)), error, 1024
+    )
+    assert error.value.startswith(b"source 1: wanted 1 to 1048576 entries")
+    for read in (
+        lambda: model.translate(["I"], options),
+        lambda: model.search([[5, 3]], [()], options),
+        lambda: list(model.stream("I", options)),
+        lambda: list(model.stream_ids([5, 3], (), options)),
+        lambda: model.queue(1).submit(1, ["I"], options),
+    ):
+        with pytest.raises(UsageError, match="this model has no encoder, so it reads neither text nor token ids"):
+            read()
+
+
 # --- without PyTorch
 
 BLOCKED = """
@@ -566,13 +623,21 @@ def fuzzer(cached: FolderCache) -> Path:
         ("recurrent", "recurrent", "float32"),
         ("convolutional", "convolutional", "bfloat16"),
         ("recurrent", "no_attention", "int8"),
+        (None, "recurrent", "float32"),
+        (None, "convolutional", "int8"),
     ],
 )
-def test_hostile_files_end_in_a_sentence(make: Maker, fuzzer: Path, encoder: str, decoder: str, precision: str) -> None:
+def test_hostile_files_end_in_a_sentence(
+    make: Maker, fuzzer: Path, tmp_path: Path, encoder: str | None, decoder: str, precision: Any
+) -> None:
     """Mutations with a valid checksum; by hand more: `fuzz_runtime FILE FIRST COUNT`."""
-    _, runtime = make(encoder, decoder, precision)
+    path = tmp_path / "model.regard"
+    if encoder is None:
+        path.write_bytes(without_encoder(captioner_folder(tmp_path / "run", decoder), precision))
+    else:
+        path = make(encoder, decoder, precision)[1].model.path
     environment = {"ASAN_OPTIONS": "allocator_may_return_null=1:max_allocation_size_mb=2000"}
-    command = [str(fuzzer), str(runtime.model.path), "0", "400"]
+    command = [str(fuzzer), str(path), "0", "400"]
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment, timeout=300)
     assert done.returncode == 0, done.stderr[-2000:]
     assert "400 mutations" in done.stdout

@@ -115,6 +115,22 @@ static int run(Decoder *d, const Program *p, Context *c, const Floats *f) {
 
 /* --- the encoder ---------------------------------------------------------------------------------------------- */
 
+/* The block before the first token of each sentence, from the summaries in the first register. */
+static int run_initial(Decoder *d, int64_t sentences, Source *sources) {
+  if (reserve_step(d, sentences, 0, 0)) return -1;
+  for (int64_t b = 0; b < sentences; b++) d->step.blocks[b] = sources[b].initial;
+  Context c = {.rows = sentences, .blocks = d->step.blocks};
+  return run(d, d->model->programs + INITIAL, &c, &d->memory);
+}
+
+/* The memories of all sentences, from their outputs and embeddings in the first registers. */
+static int run_memory(Decoder *d, const int64_t *starts, int64_t sentences, Source *sources) {
+  if (reserve_step(d, sentences, 0, 0)) return -1;
+  for (int64_t b = 0; b < sentences; b++) d->step.memories[b] = sources[b].memory;
+  Context c = {.rows = starts[sentences], .starts = starts, .sentences = sentences, .memories = d->step.memories};
+  return run(d, d->model->programs + MEMORY, &c, &d->memory);
+}
+
 /* The block before the first token of each sentence, from the last states of both directions or the mean of the outputs. */
 static int begin_states(Decoder *d, const int64_t *starts, int64_t sentences, Source *sources) {
   const RegardModel *m = d->model;
@@ -137,10 +153,7 @@ static int begin_states(Decoder *d, const int64_t *starts, int64_t sentences, So
       for (int64_t i = 0; i < width; i++) summary[i] += outputs[n * width + i];
     for (int64_t i = 0; i < width; i++) summary[i] /= (float)(last - first + 1);
   }
-  if (reserve_step(d, sentences, 0, 0)) return -1;
-  for (int64_t b = 0; b < sentences; b++) d->step.blocks[b] = sources[b].initial;
-  Context c = {.rows = sentences, .blocks = d->step.blocks};
-  return run(d, initial, &c, &d->memory);
+  return run_initial(d, sentences, sources);
 }
 
 static int make_memories(Decoder *d, const int64_t *starts, int64_t sentences, Source *sources) {
@@ -148,13 +161,11 @@ static int make_memories(Decoder *d, const int64_t *starts, int64_t sentences, S
   const Settings *s = &m->settings;
   const Program *encoder = m->programs + ENCODER, *memory = m->programs + MEMORY;
   int64_t rows = starts[sentences], outputs = encoder->widths[s->outputs], embedded = encoder->widths[s->embedded];
-  if (reserve_registers(&d->memory, memory, rows) || reserve_step(d, sentences, 0, 0)) return -1;
+  if (reserve_registers(&d->memory, memory, rows)) return -1;
   memcpy(register_of(&d->memory, memory, 0, rows), register_of(&d->encoder, encoder, s->outputs, rows), (size_t)(rows * outputs) * sizeof(float));
   if (s->needs_embeddings)
     memcpy(register_of(&d->memory, memory, 1, rows), register_of(&d->encoder, encoder, s->embedded, rows), (size_t)(rows * embedded) * sizeof(float));
-  for (int64_t b = 0; b < sentences; b++) d->step.memories[b] = sources[b].memory;
-  Context c = {.rows = rows, .starts = starts, .sentences = sentences, .memories = d->step.memories};
-  return run(d, memory, &c, &d->memory);
+  return run_memory(d, starts, sentences, sources);
 }
 
 static int allocate_sources(const RegardModel *m, const int64_t *counts, int64_t sentences, Source *sources) {
@@ -193,6 +204,38 @@ int encode_sources(Decoder *d, const int32_t *const *ids, const int64_t *counts,
   free(tokens);
   if (failed)
     for (int64_t b = 0; b < sentences; b++) free_source(sources + b);
+  return failed ? -1 : 0;
+}
+
+static int take_memories(Decoder *d, const RegardEncoded *const *encoded, const int64_t *counts, int64_t sentences, Source *sources) {
+  const Program *memory = d->model->programs + MEMORY;
+  int64_t *starts = calloc((size_t)sentences + 1, sizeof *starts);
+  if (!starts) return -1;
+  for (int64_t b = 0; b < sentences; b++) starts[b + 1] = starts[b] + counts[b];
+  int failed = reserve_registers(&d->memory, memory, starts[sentences]);
+  for (int64_t b = 0; b < sentences && !failed; b++)
+    for (int number = 0; number <= d->model->settings.needs_embeddings; number++) {
+      int64_t width = memory->widths[number];
+      float *to = register_of(&d->memory, memory, number, starts[sentences]) + starts[b] * width;
+      memcpy(to, number ? encoded[b]->embedded : encoded[b]->outputs, (size_t)(counts[b] * width) * sizeof(float));
+    }
+  failed = failed || run_memory(d, starts, sentences, sources);
+  free(starts);
+  return failed ? -1 : 0;
+}
+
+int take_encoded(Decoder *d, const RegardEncoded *const *encoded, const int64_t *counts, int64_t sentences, Source *sources) {
+  const RegardModel *m = d->model;
+  const Program *initial = m->programs + INITIAL;
+  int failed = allocate_sources(m, counts, sentences, sources);
+  if (!failed && m->programs[MEMORY].count) failed = take_memories(d, encoded, counts, sentences, sources);
+  if (!failed && initial->count) {
+    failed = reserve_registers(&d->memory, initial, sentences);
+    size_t size = (size_t)m->settings.summary_size;
+    for (int64_t b = 0; b < sentences && !failed; b++) memcpy(d->memory.data + (size_t)b * size, encoded[b]->summary, size * sizeof(float));
+    failed = failed || run_initial(d, sentences, sources);
+  }
+  for (int64_t b = 0; b < sentences && failed; b++) free_source(sources + b);
   return failed ? -1 : 0;
 }
 

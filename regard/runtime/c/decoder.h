@@ -49,6 +49,8 @@ typedef struct { /* attention weights to record: by operation of a program, (row
 
 /* Each returns 0, or -1 if there is no memory. */
 int encode_sources(Decoder *d, const int32_t *const *ids, const int64_t *counts, int64_t sentences, Source *sources, const Recording *recording);
+/* The same for sources that are encoded already. */
+int take_encoded(Decoder *d, const RegardEncoded *const *encoded, const int64_t *counts, int64_t sentences, Source *sources);
 int reserve_step(Decoder *d, int64_t rows, int64_t stride, int64_t k);
 int run_step(Decoder *d, const Recording *recording, const float **features);
 int find_top_tokens(Decoder *d, const float *features, int64_t k);

@@ -362,14 +362,16 @@ static void check_programs(Opening *o) {
   const Settings *s = &m->settings;
   const Program *p = m->programs;
   int64_t outputs = width_of(p + ENCODER, s->outputs), embedded = width_of(p + ENCODER, s->embedded);
-  must(o, p[ENCODER].count && p[STEP].count && p[TOP].count == 1, "a program is missing");
-  must(o, outputs > 0 && embedded > 0, "the outputs of its encoder");
+  must(o, p[STEP].count && p[TOP].count == 1, "a program is missing");
+  if (p[ENCODER].count) must(o, outputs > 0 && embedded > 0, "the outputs of its encoder");
+  else must(o, !p[ENCODER].registers && s->outputs == -1 && s->embedded == -1 && !s->states, "the outputs of its encoder");
   must(o, p[TOP].count == 1 && p[TOP].registers == 1 && width_of(p + STEP, s->features) == p[TOP].widths[0] &&
               p[TOP].operations[0].kind == TOP_TOKENS, "the features of its decoder");
   must(o, (s->entry > 0) == (p[MEMORY].count > 0), "its memory");
   if (p[MEMORY].count) {
-    must(o, width_of(p + MEMORY, 0) == outputs, "its memory");
-    must(o, !s->needs_embeddings || width_of(p + MEMORY, 1) == embedded, "its memory");
+    int64_t read = width_of(p + MEMORY, 0), added = width_of(p + MEMORY, 1);
+    must(o, p[ENCODER].count ? read == outputs : read > 0, "its memory");
+    must(o, !s->needs_embeddings || (p[ENCODER].count ? added == embedded : added > 0), "its memory");
   }
   must(o, s->is_recurrent == (p[INITIAL].count > 0), "its initial state");
   if (!p[INITIAL].count) return;
@@ -378,7 +380,7 @@ static void check_programs(Opening *o) {
     int64_t width = width_of(p + ENCODER, s->state[i]);
     must(o, width > 0 && s->direction_size <= width && width * s->states == s->summary_size, "its initial state");
   }
-  must(o, s->states || s->summary_size == outputs, "its initial state");
+  must(o, s->states || !p[ENCODER].count || s->summary_size == outputs, "its initial state");
 }
 
 /* --- layers, tokenizers, the whole --------------------------------------------------------------------------- */

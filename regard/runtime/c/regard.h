@@ -62,6 +62,15 @@ typedef struct { /* attention weights of one layer for one translation: (heads, 
   int32_t heads, rows, columns;
 } RegardAttention;
 
+typedef struct { /* what an encoder made of a source, for models whose encoder runs elsewhere; a size 0 means none */
+  const float *outputs;  /* (entries, output_size), which the decoder attends to */
+  const float *embedded; /* (entries, embedded_size) source embeddings, of decoders that add them */
+  const float *summary;  /* (summary_size) that the decoder's first state is made from */
+  int64_t entries;
+  int64_t length;        /* in tokens, as max_ratio counts them */
+  int64_t output_size, embedded_size, summary_size;
+} RegardEncoded;
+
 typedef struct { int32_t source, target; } RegardLink; /* between words, counted from 0 */
 
 typedef struct { /* a token that could come next after one of the open hypotheses of a step */
@@ -118,6 +127,11 @@ REGARD_API RegardResult *regard_continue(
 REGARD_API RegardResult *regard_translate_ids(
     RegardModel *model, const int32_t *const *ids, const size_t *counts, size_t count, const int32_t *const *prefixes,
     const size_t *prefix_sizes, const RegardOptions *options, char *error, size_t error_size);
+/* The same for sources that an encoder has read already, as captioners do, and models whose file has no encoder. What the
+   decoder does not need may be missing. Neither attention nor alignments are recorded. */
+REGARD_API RegardResult *regard_translate_encoded(
+    RegardModel *model, const RegardEncoded *sources, size_t count, const int32_t *const *prefixes,
+    const size_t *prefix_sizes, const RegardOptions *options, char *error, size_t error_size);
 REGARD_API void regard_free(RegardResult *result);
 
 REGARD_API size_t regard_count(const RegardResult *result); /* lines */
@@ -160,6 +174,10 @@ REGARD_API const char *regard_next(RegardStream *stream, size_t *size);
 /* The same for one source in token ids, end of sentence last; `prefix` may be NULL. */
 REGARD_API RegardStream *regard_stream_ids(
     RegardModel *model, const int32_t *const *ids, const size_t *count, const int32_t *const *prefix, const size_t *prefix_size,
+    const RegardOptions *options, char *error, size_t error_size);
+/* The same for a source that is encoded already, which stays where it is until the stream is freed. */
+REGARD_API RegardStream *regard_stream_encoded(
+    RegardModel *model, const RegardEncoded *source, const int32_t *const *prefix, const size_t *prefix_size,
     const RegardOptions *options, char *error, size_t error_size);
 /* The tokens of the target after one more step; NULL after the last, and with count 1 if there is no memory. */
 REGARD_API const int32_t *regard_next_tokens(RegardStream *stream, size_t *count);

@@ -115,14 +115,15 @@ static int force_prefix(Decoder *d, Sentence *s);
 
 int search_begin(Search *search, Request *const *requests, int64_t count) {
   Decoder *d = search->decoder;
-  const int32_t **ids = malloc((size_t)count * (sizeof *ids + sizeof(int64_t) + sizeof(Source)));
+  const int32_t **ids = malloc((size_t)count * (sizeof *ids + sizeof(RegardEncoded *) + sizeof(int64_t) + sizeof(Source)));
   if (!ids) return -1;
-  int64_t *counts = (int64_t *)(ids + count);
+  const RegardEncoded **encoded = (const RegardEncoded **)(ids + count);
+  int64_t *counts = (int64_t *)(encoded + count);
   Source *sources = (Source *)(counts + count);
-  for (int64_t i = 0; i < count; i++) ids[i] = requests[i]->source, counts[i] = requests[i]->count;
+  for (int64_t i = 0; i < count; i++) ids[i] = requests[i]->source, encoded[i] = requests[i]->encoded, counts[i] = requests[i]->count;
   size_t wanted = (size_t)(search->count + count);
   int failed = reserve((void **)&search->sentences, &search->capacity, wanted, sizeof(Sentence)) ||
-               encode_sources(d, ids, counts, count, sources, NULL);
+               (*encoded ? take_encoded(d, encoded, counts, count, sources) : encode_sources(d, ids, counts, count, sources, NULL));
   if (failed) {
     free(ids);
     return -1;

@@ -21,6 +21,7 @@ typedef struct Trace Trace;
 struct Request { /* a source to be translated, end of sentence last, and what was found for it, best first */
   const int32_t *source;
   int64_t count, max_steps;
+  const RegardEncoded *encoded; /* instead of `source`, of `count` entries; the caller's while it is searched; NULL: none */
   const RegardOptions *options;
   const int32_t *prefix; /* tokens that every hypothesis begins with */
   int64_t prefix_count;

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #define PARTS_TOGETHER 64 /* parts of hypotheses whose attention is read together */
+#define MOST_ENTRIES 1048576 /* of a source that is encoded already */
 #define MIN_TIMES 5   /* copies of an n-gram in a row, */
 #define MIN_TOKENS 20 /* and tokens in all of them, from which on it is a runaway repetition */
 
@@ -35,10 +36,11 @@ typedef struct { /* a line, and where its parts are among the segments */
 } Line;
 
 typedef struct { /* a part of a line that is decoded as one source, or copied: a text without letters */
-  int32_t *ids;     /* NULL: copied */
+  int32_t *ids;     /* NULL: copied, or encoded already */
   int64_t count;
   TextBuffer text;  /* as it is in the line, with the space behind it */
   Request *request; /* NULL: copied */
+  const RegardEncoded *encoded;
 } Segment;
 
 struct RegardResult {
@@ -53,10 +55,11 @@ struct RegardResult {
   Trace *trace;      /* of the only line; NULL: not asked for */
 };
 
-typedef struct { /* lines, or else token ids, and the size of each */
+typedef struct { /* lines, or else token ids, and the size of each; or sources that are encoded already */
   const char *const *lines;
   const int32_t *const *ids;
   const size_t *sizes;
+  const RegardEncoded *encoded;
 } Sources;
 
 static const RegardLink NO_LINKS[1];
@@ -65,7 +68,7 @@ static const float NO_LOG_PROBS[1];
 
 /* --- options and lines ---------------------------------------------------------------------------------------- */
 
-static int check_options(const RegardModel *m, const RegardOptions *o, char *error, size_t size) {
+static int check_options(const RegardModel *m, const RegardOptions *o, int is_encoded, char *error, size_t size) {
   const char *problem = NULL;
   if (o->beam < 1 || o->beam > 250) problem = "beam: wanted 1 to 250";
   else if (o->nbest < 1 || o->nbest > o->beam) problem = "nbest: wanted 1 to the beam; lower it, or widen the beam";
@@ -75,6 +78,8 @@ static int check_options(const RegardModel *m, const RegardOptions *o, char *err
   else if (o->max_length > 0 && o->min_length > o->max_length) problem = "min_length is more than max_length; lower it";
   else if (o->no_repeat_ngram < 0 || o->max_line < 1 || o->max_whole < 1) problem = "no_repeat_ngram, max_line, max_whole: wanted a positive number";
   else if (o->alignments && !m->settings.entry) problem = "alignments: this model has no attention, so it has no alignments to extract";
+  else if (is_encoded && (o->attention || o->alignments)) problem = "attention, alignments: wanted 0 for sources that are encoded already";
+  else if (!is_encoded && !m->programs[ENCODER].count) problem = "this model has no encoder, so it reads neither text nor token ids; give `regard_translate_encoded` the outputs of one";
   if (problem) explain(error, size, "%s", problem);
   return problem ? -1 : 0;
 }
@@ -105,7 +110,7 @@ static int add_segment(RegardResult *r, const TextBuffer *line, size_t code, siz
   TextBuffer read = {0};
   if (reserve((void **)&r->segments, &r->segment_capacity, r->segment_count + 1, sizeof(Segment))) return -1;
   Segment *segment = r->segments + r->segment_count++;
-  *segment = (Segment){NULL, 0, {0}, NULL};
+  *segment = (Segment){0};
   const char *text = line->data + code + start;
   if ((!start && append_text(&segment->text, line->data, code)) || append_text(&segment->text, text, end - start)) return -1;
   if (!is_decoded) return 0;
@@ -174,6 +179,9 @@ static int read_line(RegardResult *r, Line *line, size_t number, const char *tex
   return check_sources(r, line, number, error, error_size);
 }
 
+/* Tokens of a source, as max_ratio counts them. */
+static int64_t length_of(const Request *r) { return r->encoded ? r->encoded->length : r->count; }
+
 /* Checks the tokens that the target of a line is to begin with, and the room for them. */
 static int check_prefix(const RegardResult *r, const Request *request, size_t number, char *error, size_t error_size) {
   const RegardModel *m = r->model;
@@ -201,7 +209,7 @@ static int set_prefixes(RegardResult *r, const Prefixes *prefixes, char *error, 
     Request *request = r->segments[line->first].request;
     memcpy(r->prefixes + start, prefixes->ids[i], count * sizeof *r->prefixes);
     request->prefix = r->prefixes + start, request->prefix_count = (int64_t)count, start += count;
-    request->max_steps = most_steps_with(r->model, &r->options, request->count, request->prefix_count);
+    request->max_steps = most_steps_with(r->model, &r->options, length_of(request), request->prefix_count);
     if (check_prefix(r, request, i, error, error_size)) return -1;
   }
   return 0;
@@ -223,9 +231,10 @@ static int make_requests(RegardResult *r) {
   if (!r->requests) return -1;
   Request *next = r->requests;
   for (Segment *s = r->segments; s < r->segments + r->segment_count; s++) {
-    if (!s->ids) continue;
+    if (!s->ids && !s->encoded) continue;
     s->request = next++;
-    *s->request = (Request){.source = s->ids, .count = s->count, .max_steps = most_steps(r->model, &r->options, s->count), .options = &r->options};
+    *s->request = (Request){.source = s->ids, .count = s->encoded ? s->encoded->entries : s->count, .encoded = s->encoded, .options = &r->options};
+    s->request->max_steps = most_steps(r->model, &r->options, length_of(s->request));
   }
   return 0;
 }
@@ -253,9 +262,34 @@ static int read_ids(RegardResult *r, const int32_t *const *ids, const size_t *co
     int32_t *copy = malloc(n * sizeof *copy);
     if (!copy) return -1;
     memcpy(copy, ids[i], n * sizeof *copy);
-    r->segments[i] = (Segment){copy, (int64_t)n, {0}, NULL};
+    r->segments[i] = (Segment){.ids = copy, .count = (int64_t)n};
     r->lines[i] = (Line){.first = (int64_t)i, .parts = 1, .decoded = 1};
     r->request_count++;
+  }
+  return make_requests(r);
+}
+
+static int is_there(const float *numbers, int64_t size, int64_t wanted) { return !wanted || (numbers && size == wanted); }
+
+/* Takes sources that are encoded already; each is one segment. */
+static int read_encoded(RegardResult *r, const RegardEncoded *encoded, char *error, size_t error_size) {
+  const RegardModel *m = r->model;
+  const Program *memory = m->programs + MEMORY;
+  int64_t outputs = memory->count ? memory->widths[0] : 0, embedded = memory->count && m->settings.needs_embeddings ? memory->widths[1] : 0;
+  int64_t summary = m->programs[INITIAL].count ? m->settings.summary_size : 0;
+  r->segments = calloc(r->count + 1, sizeof *r->segments);
+  if (!r->segments) return -1;
+  for (size_t i = 0; i < r->count; i++, r->segment_count = r->request_count = i) {
+    const RegardEncoded *e = encoded + i;
+    int ok = e->entries >= 1 && e->entries <= MOST_ENTRIES && e->length >= 1 && e->length <= INT32_MAX;
+    if (!ok || !is_there(e->outputs, e->output_size, outputs) || !is_there(e->embedded, e->embedded_size, embedded) || !is_there(e->summary, e->summary_size, summary)) {
+      explain(error, error_size, "source %zu: wanted 1 to %d entries of a length of 1 to %d, with outputs of %lld numbers, embeddings of %lld and a summary of %lld; got %lld entries of a length of %lld, with outputs of %lld, embeddings of %lld and a summary of %lld",
+              i + 1, MOST_ENTRIES, INT32_MAX, (long long)outputs, (long long)embedded, (long long)summary, (long long)e->entries, (long long)e->length,
+              (long long)(e->outputs ? e->output_size : 0), (long long)(e->embedded ? e->embedded_size : 0), (long long)(e->summary ? e->summary_size : 0));
+      return -1;
+    }
+    r->segments[i] = (Segment){.encoded = e};
+    r->lines[i] = (Line){.first = (int64_t)i, .parts = 1, .decoded = 1};
   }
   return make_requests(r);
 }
@@ -468,20 +502,20 @@ static int result_failed(RegardResult *r, size_t count, char *error, size_t erro
 
 static RegardResult *open_result(RegardModel *model, Sources sources, size_t count, const Prefixes *prefixes, const RegardOptions *options, char *error, size_t error_size) {
   if (error && error_size) error[0] = 0;
-  if (check_options(model, options, error, error_size)) return NULL;
+  if (check_options(model, options, sources.encoded != NULL, error, error_size)) return NULL;
   RegardResult *r = calloc(1, sizeof *r);
   int failed = !r;
   if (r) {
     *r = (RegardResult){.model = model, .options = *options, .count = count, .lines = calloc(count + 1, sizeof *r->lines)};
     if (sources.lines) never_empty(&r->options);
-    failed = !r->lines || (sources.ids ? read_ids(r, sources.ids, sources.sizes, error, error_size) : read_lines(r, sources.lines, sources.sizes, prefixes, error, error_size));
+    failed = !r->lines || (sources.encoded ? read_encoded(r, sources.encoded, error, error_size) : sources.ids ? read_ids(r, sources.ids, sources.sizes, error, error_size) : read_lines(r, sources.lines, sources.sizes, prefixes, error, error_size));
     failed = failed || (prefixes && set_prefixes(r, prefixes, error, error_size)) || (options->trace && open_trace(r, error, error_size));
   }
   return failed && result_failed(r, count, error, error_size) ? NULL : r;
 }
 
 RegardResult *result_open(RegardModel *model, const char *const *lines, const size_t *sizes, size_t count, const Prefixes *prefixes, const RegardOptions *options, char *error, size_t error_size) {
-  return open_result(model, (Sources){lines, NULL, sizes}, count, prefixes, options, error, error_size);
+  return open_result(model, (Sources){.lines = lines, .sizes = sizes}, count, prefixes, options, error, error_size);
 }
 
 Request *result_requests(RegardResult *r, int64_t *count) {
@@ -499,17 +533,28 @@ static RegardResult *translate(RegardModel *model, Sources sources, size_t count
 }
 
 REGARD_API RegardResult *regard_translate(RegardModel *model, const char *const *lines, const size_t *sizes, size_t count, const RegardOptions *options, char *error, size_t error_size) {
-  return translate(model, (Sources){lines, NULL, sizes}, count, NULL, options, error, error_size);
+  return translate(model, (Sources){.lines = lines, .sizes = sizes}, count, NULL, options, error, error_size);
 }
 
 REGARD_API RegardResult *regard_continue(RegardModel *model, const char *const *lines, const size_t *sizes, size_t count, const int32_t *const *prefixes, const size_t *prefix_sizes, const RegardOptions *options, char *error, size_t error_size) {
   Prefixes given = {prefixes, prefix_sizes};
-  return translate(model, (Sources){lines, NULL, sizes}, count, &given, options, error, error_size);
+  return translate(model, (Sources){.lines = lines, .sizes = sizes}, count, &given, options, error, error_size);
 }
 
 REGARD_API RegardResult *regard_translate_ids(RegardModel *model, const int32_t *const *ids, const size_t *counts, size_t count, const int32_t *const *prefixes, const size_t *prefix_sizes, const RegardOptions *options, char *error, size_t error_size) {
   Prefixes given = {prefixes, prefix_sizes};
-  return translate(model, (Sources){NULL, ids, counts}, count, prefixes ? &given : NULL, options, error, error_size);
+  return translate(model, (Sources){.ids = ids, .sizes = counts}, count, prefixes ? &given : NULL, options, error, error_size);
+}
+
+/* No sources are one that fits no model. */
+static Sources encoded_sources(const RegardEncoded *encoded) {
+  static const RegardEncoded MISSING;
+  return (Sources){.encoded = encoded ? encoded : &MISSING};
+}
+
+REGARD_API RegardResult *regard_translate_encoded(RegardModel *model, const RegardEncoded *sources, size_t count, const int32_t *const *prefixes, const size_t *prefix_sizes, const RegardOptions *options, char *error, size_t error_size) {
+  Prefixes given = {prefixes, prefix_sizes};
+  return translate(model, encoded_sources(sources), count, prefixes ? &given : NULL, options, error, error_size);
 }
 
 REGARD_API size_t regard_count(const RegardResult *r) { return r->count; }
@@ -652,12 +697,17 @@ static RegardStream *open_stream(RegardModel *model, Sources sources, const Pref
 }
 
 REGARD_API RegardStream *regard_stream(RegardModel *model, const char *line, size_t size, const RegardOptions *options, char *error, size_t error_size) {
-  return open_stream(model, (Sources){&line, NULL, &size}, NULL, options, error, error_size);
+  return open_stream(model, (Sources){.lines = &line, .sizes = &size}, NULL, options, error, error_size);
 }
 
 REGARD_API RegardStream *regard_stream_ids(RegardModel *model, const int32_t *const *ids, const size_t *count, const int32_t *const *prefix, const size_t *prefix_size, const RegardOptions *options, char *error, size_t error_size) {
   Prefixes given = {prefix, prefix_size};
-  return open_stream(model, (Sources){NULL, ids, count}, prefix ? &given : NULL, options, error, error_size);
+  return open_stream(model, (Sources){.ids = ids, .sizes = count}, prefix ? &given : NULL, options, error, error_size);
+}
+
+REGARD_API RegardStream *regard_stream_encoded(RegardModel *model, const RegardEncoded *source, const int32_t *const *prefix, const size_t *prefix_size, const RegardOptions *options, char *error, size_t error_size) {
+  Prefixes given = {prefix, prefix_size};
+  return open_stream(model, encoded_sources(source), prefix ? &given : NULL, options, error, error_size);
 }
 
 /* Decodes one more token of the segment. Returns the tokens so far, and whether they are all; NULL: there is no memory. */

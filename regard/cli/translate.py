@@ -98,7 +98,6 @@ def translate(
     search, runs = search_options(context, seed), [run, *(with_ or ())]
     options.check_output(output, "/dev/stdin" if file == "-" else file, *runs)
     model = _open_model(context, runs, device, precision, search)
-    conditions = {"device": model.device}
     constraints = Constraints(prefix, tuple(term or ()), tuple(forbid or ()))
     lines, parser = _input(context, model, constraints, search)
     total = lines.checked(parser)
@@ -108,18 +107,16 @@ def translate(
         return
     form = lines if callable(lines) else OutputFormat(format == "jsonl", nbest)
     arguments = {"nbest": nbest, "alignments": alignments or form is lines, **search}
-    translate_chunk = ChunkTranslator(lines.name, form, arguments, parser)
-    conditions |= arguments | {name: context.params[name] for name in CONDITIONS}
+    conditions = {"device": model.device, **arguments, **{name: context.params[name] for name in CONDITIONS}}
     with (
         _open_output(runs, output, resume, conditions) as sink,
-        _chunk_results(context, translate_chunk, model, lines, runs) as results,
+        _chunk_results(context, ChunkTranslator(lines.name, form, arguments, parser), model, lines, runs) as results,
         LineReporter(total, sink.mark.lines, hidden=output is None and sys.stdout.isatty()) as report,
     ):
         size = 1 if lines.typed else sys.maxsize if form is lines else chunk
         for done, result in results(remaining(chunks(lines, size), sink, lines.name)):
             report.warn(*result.notes)
-            counts = result.known, result.unknown, result.doubtful
-            sink.add(result.text, sink.mark.after(done.end, done.digest, *counts))
+            sink.add(result.text, sink.mark.after(done.end, done.digest, result.known, result.unknown, result.doubtful))
             report(done.end)
         _finish(sink, lines, run, report)
     model.keep_export()

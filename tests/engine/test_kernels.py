@@ -12,13 +12,13 @@ from typing import Any
 
 import pytest
 import torch
-from engine.test_c_search import is_packed, loaded, requests
+from engine.test_c_search import loaded, requests
 from laws.covering import ENCODERS_BY_INPUT, parse
 from laws.models import kinds, label, pairs
 from systems import posix
 
 from regard.data.vocabulary import EOS
-from regard.engine import Engine, pack_model
+from regard.engine import Engine, pack_model, why_not_packed
 from regard.engine.c_search import LibraryModel, _options
 from regard.model_folder import ModelFolder
 from regard.models import Batch, Model, ModelSettings
@@ -54,9 +54,11 @@ def programmed_settings() -> list[Any]:
 
 
 def with_program(parameters: list[Any]) -> list[Any]:
-    """Return those of some models of text that the kernels can compute."""
+    """Return those of some models of text that the kernels can compute, encoder and decoder."""
     texts = [parameter for parameter in parameters if parameter.values[0].encoder.reads == "text"]
-    return [parameter for parameter in texts if is_packed(loaded(parameter.values[0], {}))]
+    models = [loaded(parameter.values[0], {}).model for parameter in texts]
+    packed = [None if why_not_packed(model) else pack_model(model) for model in models]
+    return [one for one, model in zip(texts, packed, strict=True) if model is not None and model.programs.encoder]
 
 
 ALL, KINDS = with_program(pairs() + programmed_settings()), with_program(kinds())

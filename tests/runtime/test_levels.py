@@ -15,10 +15,9 @@ import numpy as np
 import pytest
 import torch
 from cached import FolderCache
-from engine.test_c_search import is_packed, loaded, requests
-from engine.test_kernels import forced, pairs_of
+from engine.test_c_search import loaded, requests
+from engine.test_kernels import KINDS, forced, pairs_of
 from kernel_programs import Team
-from laws.models import kinds
 
 from regard.engine import pack_model
 from regard.engine.c_search import LibraryModel
@@ -177,7 +176,7 @@ class TestProducts:
         assert [packed_bytes(weight, precision) for precision in PRECISIONS] == expected
 
 
-@pytest.mark.parametrize("settings", kinds(reads=["text"]))
+@pytest.mark.parametrize("settings", KINDS)
 @pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize("level", LEVELS)
 def test_every_level_translates_as_the_native_one(
@@ -186,8 +185,6 @@ def test_every_level_translates_as_the_native_one(
     """Whole numbers that are rounded from activations with other last bits may differ, so int8 is close, not equal."""
     needs(levelled, level)
     folder, scores, results = loaded(settings, {"beam": 3}), [], []
-    if not is_packed(folder):
-        return
     asked, (sources, targets) = requests(folder, False) * 4, pairs_of(folder)
     for name in ("native", level):
         use(name)

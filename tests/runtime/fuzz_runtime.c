@@ -88,6 +88,46 @@ static void use_prefix(RegardModel *model, const char *const *lines, const size_
   regard_free(r);
 }
 
+/* Terms and completions, right ones and drawn ones; or what no caller should hand over. */
+static void use_constraints(RegardModel *model, RegardOptions o) {
+  static uint8_t mask[1 << 20];
+  char bytes[8] = "\xe2\x96 a0\x80z", error[512];
+  int32_t source[2][6], prefix[3], forms[2][24], sizes[2][8];
+  const int32_t *sources[2] = {source[0], source[1]};
+  size_t counts[2] = {1 + draw(6), 1 + draw(6)};
+  RegardTerm terms[2];
+  RegardCompletion completions[24];
+  size_t banned = draw(25);
+  RegardConstraints c[2] = {{0}};
+  for (size_t i = 0; i < 6; i++) source[0][i] = i + 1 < counts[0] ? 4 + (int32_t)draw(200) : 3, source[1][i] = i + 1 < counts[1] ? 4 + (int32_t)draw(40) : 3;
+  for (size_t i = 0; i < sizeof mask; i += 1 + draw(64)) mask[i] = (uint8_t)draw(2);
+  for (int i = 0; i < 3; i++) prefix[i] = 4 + (int32_t)draw(60);
+  for (int i = 0; i < 2; i++) {
+    for (int j = 0; j < 24; j++) forms[i][j] = draw(64) ? 4 + (int32_t)draw(draw(2) ? 4 : 60) : (int32_t)draw(UINT32_MAX);
+    for (int j = 0; j < 8; j++) sizes[i][j] = (int32_t)(draw(64) ? 1 + draw(3) : draw(2) ? 0 - draw(9) : INT32_MAX - draw(9));
+    terms[i] = (RegardTerm){forms[i], sizes[i], 1 + (int32_t)draw(4), (int32_t)draw(5), draw(2) ? mask : NULL};
+  }
+  for (size_t i = 0; i < banned; i++) {
+    int32_t size = (int32_t)(i * 4 / 24);
+    completions[i] = (RegardCompletion){bytes + (i * 4 % 24 + 3) / 4 % 4, size, (int32_t)draw(300), (int32_t)draw(2), 0};
+    for (size_t j = i; j > 0 && completions[j].size == completions[j - 1].size && size && memcmp(completions[j].before, completions[j - 1].before, (size_t)size) < 0; j--) {
+      RegardCompletion other = completions[j];
+      completions[j] = completions[j - 1], completions[j - 1] = other;
+    }
+  }
+  for (int i = 0; i < 2; i++) c[i] = (RegardConstraints){draw(32) ? prefix : NULL, draw(3) ? 0 : draw(3), draw(32) ? terms : NULL, draw(3), draw(32) ? completions : NULL, draw(2) * banned, draw(4) ? 0 : (int64_t)draw(9), draw(1000)};
+  o.alignments = o.attention = 0, o.sample = draw(3) == 0, o.temperature = 0.5 + (double)draw(3), o.top_p = draw(2) ? 0 : 0.7, o.top_k = draw(2) ? 0 : (int32_t)draw(90), o.seed = (int64_t)draw(9);
+  if (o.sample && draw(8)) c[0].term_count = c[1].term_count = 0;
+  o.beam = 1 + (int32_t)draw(6), o.nbest = 1;
+  RegardResult *r = regard_translate_ids(model, sources, counts, 2, c, &o, error, sizeof error);
+  if (r) read_all(r), regard_is_complete(r, 1, 0);
+  regard_free(r);
+  o.trace = 1;
+  r = regard_translate_ids(model, sources, counts, 1, draw(4) ? c : NULL, &o, error, sizeof error);
+  if (r) read_all(r);
+  regard_free(r);
+}
+
 static void use(RegardModel *model) {
   static const char *const LINES[] = {"나는 집에 간다", "I was eating bread.", "", "\xf0\x9f\x8e\x89 x", "책을 읽는다. 너는 집에 간다! I go home. you read a book"};
   size_t sizes[5], size;
@@ -102,6 +142,7 @@ static void use(RegardModel *model) {
   for (int32_t layer = 0; r && layer < regard_layers(model); layer++) regard_attention(r, 0, 0, layer);
   regard_free(r);
   use_prefix(model, LINES, sizes, o);
+  for (int i = 0; i < 4; i++) use_constraints(model, o);
   RegardStream *s = regard_stream(model, LINES[0], sizes[0], &o, error, sizeof error);
   while (s && regard_next(s, &size)) {}
   regard_stream_free(s);

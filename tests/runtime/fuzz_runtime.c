@@ -126,6 +126,9 @@ static void use_constraints(RegardModel *model, RegardOptions o) {
   r = regard_translate_ids(model, sources, counts, 1, draw(4) ? c : NULL, &o, error, sizeof error);
   if (r) read_all(r);
   regard_free(r);
+  RegardStream *s = regard_stream_ids(model, sources, counts, c, &o, error, sizeof error);
+  for (size_t count; s && regard_next_tokens(s, &count);) {}
+  regard_stream_free(s);
 }
 
 static void use(RegardModel *model) {

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
 import warnings
 from collections.abc import Sequence
@@ -92,7 +91,7 @@ class BasePipeline:
         return per_source
 
     def _request(
-        self, index: int, source: SourceInput, key: bytes, constraints: Constraints, settings: SearchSettings
+        self, index: int, source: SourceInput, key: int, constraints: Constraints, settings: SearchSettings
     ) -> DecodeRequest:
         """Build the decode request number `index` of a call; what is sampled for it depends on `key` and the seed."""
         encoder = self._constraint_encoder
@@ -105,9 +104,8 @@ class BasePipeline:
                 f"{phrases}: {required} tokens are required, and a target may have at most {max_steps - 1} "
                 "(`max_length`, or the model's limit); raise it, or require less"
             )
-        number = int.from_bytes(hashlib.blake2b(key, digest_size=8).digest(), "little")
         forbidden, byte_tokens = encoder.encode_forbidden(constraints.forbid), self.tokenizer.target.byte_tokens
-        return DecodeRequest(source, Task(index, max_steps, prefix, terms, forbidden, number, byte_tokens))
+        return DecodeRequest(source, Task(index, max_steps, prefix, terms, forbidden, key, byte_tokens))
 
     def _decode(self, requests: Sequence[DecodeRequest], settings: SearchSettings) -> list[list[Hypothesis]]:
         """Decode, and rerank the hypotheses of each request."""

@@ -147,7 +147,7 @@ class Captioner(BasePipeline):
     def _image_request(
         self, index: int, pixels: torch.Tensor, constraints: Constraints, settings: SearchSettings
     ) -> DecodeRequest:
-        key = hashlib.blake2b(pixels.numpy().tobytes(), digest_size=8).digest()
+        key = int.from_bytes(hashlib.blake2b(pixels.numpy().tobytes(), digest_size=8).digest(), "little")
         return self._request(index, pixels, key, constraints, settings)
 
     def _captions(

@@ -22,6 +22,7 @@ from regard.pipeline.translation import SPLIT, Translation, as_texts, join_parts
 from regard.runtime.search_steps import SearchStep
 from regard.search import NO_CONSTRAINTS, Constraints, Hypothesis, SearchOptions, SearchSettings, is_complete
 from regard.search.forced_decoding import ForcedDecoding, force_decode
+from regard.search.sampling import source_key
 
 WORD_BY_WORD = 8
 """Parts of a split line that are streamed word by word. Further ones follow part by part: nobody reads so quickly."""
@@ -190,7 +191,8 @@ class Translator(BasePipeline):
         return segments
 
     def _segment_request(self, index: int, segment: _Segment, settings: SearchSettings) -> DecodeRequest:
-        return self._request(index, segment.ids, segment.read.encode(), segment.constraints, settings)
+        key = source_key(segment.ids) if settings.sample else 0
+        return self._request(index, segment.ids, key, segment.constraints, settings)
 
     def _translations(
         self,

@@ -65,15 +65,44 @@ class Options:
     alignments: int
     trace: int
     split: int
+    sample: int = 0
+    temperature: float = 1.0
+    top_p: float = 0.0
+    seed: int = 0
+    top_k: int = 0
+
+
+_TYPES: dict[str, Any] = {"seed": ctypes.c_int64, "float": ctypes.c_double, "int": ctypes.c_int32}
 
 
 class _Options(ctypes.Structure):
-    _fields_ = tuple(
-        (item.name, ctypes.c_double if item.type == "float" else ctypes.c_int32) for item in fields(Options)
-    )
+    _fields_ = tuple((item.name, _TYPES.get(item.name, _TYPES[str(item.type)])) for item in fields(Options))
 
 
 _NAMES = tuple(item.name for item in fields(Options))
+
+
+_Ids = ctypes.POINTER(ctypes.c_int32)
+
+
+class Term(ctypes.Structure):
+    """Required term, as `RegardTerm` of regard.h."""
+
+    _fields_ = (
+        *(("ids", _Ids), ("sizes", _Ids), ("forms", ctypes.c_int32), ("initial_forms", ctypes.c_int32)),
+        ("may_follow", ctypes.c_void_p),
+    )
+
+
+class Constraints(ctypes.Structure):
+    """Constraints on the target of one source, as `RegardConstraints` of regard.h."""
+
+    _fields_ = (
+        *(("prefix", _Ids), ("prefix_size", ctypes.c_size_t)),
+        *(("terms", ctypes.POINTER(Term)), ("term_count", ctypes.c_size_t)),
+        *(("banned", ctypes.c_void_p), ("banned_count", ctypes.c_size_t)),
+        *(("max_steps", ctypes.c_int64), ("sampling_key", ctypes.c_uint64)),
+    )
 
 
 class _Layer(ctypes.Structure):
@@ -308,27 +337,29 @@ class RuntimeModel:
         return self._lines(result)
 
     def search(
-        self, sources: Sequence[Source], prefixes: Sequence[Sequence[int]], options: Options
-    ) -> tuple[list[list[tuple[tuple[int, ...], float]]], list[SearchStep]]:
-        """Search for the targets of sources, all token ids or all encoded; return their ids and scores.
+        self, sources: Sequence[Source], constraints: Sequence[Constraints], options: Options
+    ) -> tuple[list[list[tuple[tuple[int, ...], float, bool]]], list[SearchStep]]:
+        """Search for the targets of sources, all token ids or all encoded, under the constraints of each.
 
-        Each is searched whole, and its target may be empty if `min_length` lets it. The steps of the search come too,
-        if the options ask for a trace. Raises UsageError.
+        Returns their ids and scores, and whether they hold all terms. Each source is searched whole, and its target
+        may be empty if `min_length` lets it. The steps of the search come too, if the options ask for a trace. Raises
+        UsageError.
         """
-        return interruptible(lambda: self._search(sources, prefixes, options))
+        return interruptible(lambda: self._search(sources, constraints, options))
 
     def _search(
-        self, sources: Sequence[Source], prefixes: Sequence[Sequence[int]], options: Options
-    ) -> tuple[list[list[tuple[tuple[int, ...], float]]], list[SearchStep]]:
+        self, sources: Sequence[Source], constraints: Sequence[Constraints], options: Options
+    ) -> tuple[list[list[tuple[tuple[int, ...], float, bool]]], list[SearchStep]]:
         library, error, count = self._library, ctypes.create_string_buffer(_ERROR_SIZE), ctypes.c_size_t()
-        rest = (len(sources), *_arrays(prefixes), ctypes.byref(_structure(options)), error, _ERROR_SIZE)
-        kind, given = _sources(sources)
+        own, (kind, given) = (Constraints * len(sources))(*constraints), _sources(sources)
+        rest = (len(sources), own, ctypes.byref(_structure(options)), error, _ERROR_SIZE)
         if not (result := getattr(library, f"regard_translate_{kind}")(self._model, *given, *rest)):
             raise _problem(error.value.decode("utf-8", "replace"))
 
-        def target(index: int, rank: int) -> tuple[tuple[int, ...], float]:
+        def target(index: int, rank: int) -> tuple[tuple[int, ...], float, bool]:
             tokens = library.regard_tokens(result, index, rank, ctypes.byref(count))
-            return tuple(tokens[: count.value]), library.regard_score(result, index, rank)
+            is_complete = bool(library.regard_is_complete(result, index, rank))
+            return tuple(tokens[: count.value]), library.regard_score(result, index, rank), is_complete
 
         try:
             ranks = [range(library.regard_hypotheses(result, index)) for index in range(len(sources))]
@@ -361,10 +392,10 @@ class RuntimeModel:
         finally:
             self._library.regard_stream_free(stream)
 
-    def stream_ids(self, source: Source, prefix: Sequence[int], options: Options) -> Iterator[tuple[int, ...]]:
+    def stream_ids(self, source: Source, constraints: Constraints, options: Options) -> Iterator[tuple[int, ...]]:
         """Yield the token ids of the target of one source after each step of a greedy search."""
         error, count = ctypes.create_string_buffer(_ERROR_SIZE), ctypes.c_size_t()
-        rest = (*_arrays([prefix]), ctypes.byref(_structure(options)), error, _ERROR_SIZE)
+        rest = (ctypes.byref(constraints), ctypes.byref(_structure(options)), error, _ERROR_SIZE)
         kind, given = _sources([source])
         if not (stream := getattr(self._library, f"regard_stream_{kind}")(self._model, *given, *rest)):
             raise _problem(error.value.decode("utf-8", "replace"))
@@ -615,8 +646,8 @@ def _declared(library: ctypes.CDLL) -> ctypes.CDLL:
         "token": (pointer, [pointer, ctypes.c_int, integer, counted]),
         "translate": (pointer, [pointer, pointer, pointer, size, pointer, text, size]),
         "continue": (pointer, [pointer, pointer, pointer, size, pointer, pointer, pointer, text, size]),
-        "translate_ids": (pointer, [pointer, pointer, pointer, size, pointer, pointer, pointer, text, size]),
-        "translate_encoded": (pointer, [pointer, pointer, size, pointer, pointer, pointer, text, size]),
+        "translate_ids": (pointer, [pointer, pointer, pointer, size, pointer, pointer, text, size]),
+        "translate_encoded": (pointer, [pointer, pointer, size, pointer, pointer, text, size]),
         "open_memory": (pointer, [pointer, size, text, size]),
         "free": (None, [pointer]),
         "count": (size, [pointer]),
@@ -628,6 +659,7 @@ def _declared(library: ctypes.CDLL) -> ctypes.CDLL:
         "hypotheses": (integer, [pointer, size]),
         "text": (pointer, [*hypothesis, counted]),
         "score": (ctypes.c_double, hypothesis),
+        "is_complete": (ctypes.c_int, hypothesis),
         "tokens": (ids, [*hypothesis, counted]),
         "log_probs": (ctypes.POINTER(ctypes.c_float), [*hypothesis, counted]),
         "alignment": (ids, [*hypothesis, counted]),
@@ -642,8 +674,8 @@ def _declared(library: ctypes.CDLL) -> ctypes.CDLL:
         "open_tokens": (None, [pointer, size, size, ids]),
         "candidates": (ctypes.POINTER(_Candidate), [pointer, size, counted]),
         "stream": (pointer, [pointer, text, size, pointer, text, size]),
-        "stream_ids": (pointer, [pointer, pointer, pointer, pointer, pointer, pointer, text, size]),
-        "stream_encoded": (pointer, [pointer, pointer, pointer, pointer, pointer, text, size]),
+        "stream_ids": (pointer, [pointer, pointer, pointer, pointer, pointer, text, size]),
+        "stream_encoded": (pointer, [pointer, pointer, pointer, pointer, text, size]),
         "next": (pointer, [pointer, counted]),
         "next_tokens": (ids, [pointer, counted]),
         "stream_free": (None, [pointer]),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from regard.search.selection import stable_top_k
@@ -12,6 +14,15 @@ NUCLEUS = 512
 """Tokens that nearly always hold the probability top_p; all are sorted only if these do not."""
 MIN_TEMPERATURE = 1e-30
 """Lower temperatures give the same samples, and single precision would divide by zero."""
+
+
+def source_key(ids: Sequence[int]) -> int:
+    """Return the sampling key of a source that is token ids."""
+    key = np.zeros(1, np.uint64)
+    with np.errstate(over="ignore"):
+        for token in ids:
+            key = _splitmix64(key ^ np.uint64(token))
+    return int(key[0])
 
 
 def uniform(seed: int, keys: Array, lengths: Array, beams: int) -> Array:

@@ -25,7 +25,7 @@ from regard.models import Batch, Model, ModelSettings
 from regard.models.recurrent import RecurrentDecoderSettings
 from regard.models.transformer import TransformerDecoderSettings, TransformerEncoderSettings
 from regard.runtime import native
-from regard.search import SearchSettings, decode
+from regard.search import SearchSettings, Task, decode
 from regard.search.forced_decoding import force_decode
 
 if (reason := native.why_unavailable()) is not None:
@@ -82,7 +82,8 @@ def forced(library: LibraryModel, sources: list[list[int]], targets: list[list[i
         options = replace(
             _options(SearchSettings(beam=1, length_penalty=0.0, max_length=length), threads), max_extra=99
         )
-        ranked, _ = library._model.search([sources[i] for i in own], [targets[i] for i in own], options)
+        constraints = [library._constraints(Task(i, length + 1, tuple(targets[i]))) for i in own]
+        ranked, _ = library._model.search([sources[i] for i in own], constraints, options)
         assert [best[0][0] for best in ranked] == [tuple(targets[i]) for i in own]
         results += [(index, best[0][1]) for index, best in zip(own, ranked, strict=True)]
     return [score for _, score in sorted(results)]

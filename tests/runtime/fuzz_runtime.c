@@ -100,8 +100,8 @@ static void use_encoded(RegardModel *model, const RegardOptions *o) {
   static const int64_t WRONG[] = {0, -1, 1 << 21, INT64_MAX, INT64_MIN};
   const Program *memory = model->programs + MEMORY;
   int64_t outputs = memory->registers > 0 ? memory->widths[0] : 1, embedded = memory->registers > 1 ? memory->widths[1] : 1, summary = model->settings.summary_size;
-  const int32_t prefix[] = {(int32_t)draw(300)}, *prefixes[3] = {prefix, prefix, prefix};
-  size_t counts[3] = {0, draw(2), 0};
+  const int32_t prefix[] = {(int32_t)draw(300)};
+  RegardConstraints constraints[3] = {{0}, {.prefix = prefix, .prefix_size = draw(2)}, {0}};
   char error[512];
   RegardEncoded sources[3];
   if (outputs > 1 << 16 || embedded > 1 << 16) return;
@@ -116,16 +116,59 @@ static void use_encoded(RegardModel *model, const RegardOptions *o) {
     if (times == 1) *sizes[draw(5)] = WRONG[draw(5)];
     if (times == 2) *arrays[draw(3)] = NULL;
     RegardEncoded together[] = {sources[0], sources[1], wrong};
-    RegardResult *r = regard_translate_encoded(model, together, 3, draw(2) ? prefixes : NULL, counts, o, error, sizeof error);
+    RegardResult *r = regard_translate_encoded(model, together, 3, draw(2) ? constraints : NULL, o, error, sizeof error);
     if (r) read_all(r);
     regard_free(r);
     size_t count;
-    RegardStream *s = regard_stream_encoded(model, &wrong, prefixes, counts, o, error, sizeof error);
+    RegardStream *s = regard_stream_encoded(model, &wrong, constraints, o, error, sizeof error);
     while (s && regard_next_tokens(s, &count)) {}
     regard_stream_free(s);
   }
-  regard_free(regard_translate_encoded(model, NULL, draw(3), NULL, NULL, o, error, sizeof error));
+  regard_free(regard_translate_encoded(model, NULL, draw(3), NULL, o, error, sizeof error));
   for (int i = 0; i < 3; i++) free((void *)sources[i].outputs), free((void *)sources[i].embedded), free((void *)sources[i].summary);
+}
+
+/* Terms and completions, right ones and drawn ones; or what no caller should hand over. */
+static void use_constraints(RegardModel *model, RegardOptions o) {
+  static uint8_t mask[1 << 20];
+  char bytes[8] = "\xe2\x96 a0\x80z", error[512];
+  int32_t source[2][6], prefix[3], forms[2][24], sizes[2][8];
+  const int32_t *sources[2] = {source[0], source[1]};
+  size_t counts[2] = {1 + draw(6), 1 + draw(6)};
+  RegardTerm terms[2];
+  RegardCompletion completions[24];
+  size_t banned = draw(25);
+  RegardConstraints c[2] = {{0}};
+  for (size_t i = 0; i < 6; i++) source[0][i] = i + 1 < counts[0] ? 4 + (int32_t)draw(200) : 3, source[1][i] = i + 1 < counts[1] ? 4 + (int32_t)draw(40) : 3;
+  for (size_t i = 0; i < sizeof mask; i += 1 + draw(64)) mask[i] = (uint8_t)draw(2);
+  for (int i = 0; i < 3; i++) prefix[i] = 4 + (int32_t)draw(60);
+  for (int i = 0; i < 2; i++) {
+    for (int j = 0; j < 24; j++) forms[i][j] = draw(64) ? 4 + (int32_t)draw(draw(2) ? 4 : 60) : (int32_t)draw(UINT32_MAX);
+    for (int j = 0; j < 8; j++) sizes[i][j] = (int32_t)(draw(64) ? 1 + draw(3) : draw(2) ? 0 - draw(9) : INT32_MAX - draw(9));
+    terms[i] = (RegardTerm){forms[i], sizes[i], 1 + (int32_t)draw(4), (int32_t)draw(5), draw(2) ? mask : NULL};
+  }
+  for (size_t i = 0; i < banned; i++) {
+    int32_t size = (int32_t)(i * 4 / 24);
+    completions[i] = (RegardCompletion){bytes + (i * 4 % 24 + 3) / 4 % 4, size, (int32_t)draw(300), (int32_t)draw(2), 0};
+    for (size_t j = i; j > 0 && completions[j].size == completions[j - 1].size && size && memcmp(completions[j].before, completions[j - 1].before, (size_t)size) < 0; j--) {
+      RegardCompletion other = completions[j];
+      completions[j] = completions[j - 1], completions[j - 1] = other;
+    }
+  }
+  for (int i = 0; i < 2; i++) c[i] = (RegardConstraints){draw(32) ? prefix : NULL, draw(3) ? 0 : draw(3), draw(32) ? terms : NULL, draw(3), draw(32) ? completions : NULL, draw(2) * banned, draw(4) ? 0 : (int64_t)draw(9), draw(1000)};
+  o.alignments = o.attention = 0, o.sample = draw(3) == 0, o.temperature = 0.5 + (double)draw(3), o.top_p = draw(2) ? 0 : 0.7, o.top_k = draw(2) ? 0 : (int32_t)draw(90), o.seed = (int64_t)draw(9);
+  if (o.sample && draw(8)) c[0].term_count = c[1].term_count = 0;
+  o.beam = 1 + (int32_t)draw(6), o.nbest = 1;
+  RegardResult *r = regard_translate_ids(model, sources, counts, 2, c, &o, error, sizeof error);
+  if (r) read_all(r), regard_is_complete(r, 1, 0);
+  regard_free(r);
+  o.trace = 1;
+  r = regard_translate_ids(model, sources, counts, 1, draw(4) ? c : NULL, &o, error, sizeof error);
+  if (r) read_all(r);
+  regard_free(r);
+  RegardStream *s = regard_stream_ids(model, sources, counts, c, &o, error, sizeof error);
+  for (size_t count; s && regard_next_tokens(s, &count);) {}
+  regard_stream_free(s);
 }
 
 static void use(RegardModel *model) {
@@ -142,6 +185,7 @@ static void use(RegardModel *model) {
   for (int32_t layer = 0; r && layer < regard_layers(model); layer++) regard_attention(r, 0, 0, layer);
   regard_free(r);
   use_prefix(model, LINES, sizes, o);
+  for (int i = 0; i < 4; i++) use_constraints(model, o);
   RegardStream *s = regard_stream(model, LINES[0], sizes[0], &o, error, sizeof error);
   while (s && regard_next(s, &size)) {}
   regard_stream_free(s);

@@ -32,6 +32,17 @@ def make(tmp_path_factory: pytest.TempPathFactory) -> Maker:
     return maker(lambda: tmp_path_factory.mktemp("model") / "run")
 
 
+def test_samples_depend_on_the_tokens_of_the_source(make: Maker) -> None:
+    """The library makes the same key of a text as the translator."""
+    translator, runtime = make("transformer", "transformer")
+    options = runtime.model.options()
+    options.sample, options.beam, options.nbest, options.seed, options.top_p = 1, 6, 3, 2**62 + 1, 0.9
+    lines = runtime.model.translate(SENTENCES, options)
+    expected = translator.translate(SENTENCES, sample=True, beam=6, nbest=3, seed=2**62 + 1, top_p=0.9)
+    assert [[h.text for h in line.hypotheses] for line in lines] == [[h.text for h in one.nbest] for one in expected]
+    assert len({one.nbest[0].tokens for one in expected}) > 1
+
+
 @pytest.mark.parametrize("precision", ["float32", "int8"])
 @pytest.mark.parametrize(("encoder", "decoder"), pairs())
 def test_prefixes_are_continued_as_the_translator_does(make: Maker, encoder: str, decoder: str, precision: str) -> None:

@@ -39,7 +39,7 @@ static void free_step(Step *s) {
 static void free_decoder(Decoder *d) {
   for (size_t i = 0; i < d->free_count; i++) free_block(d->free_blocks[i]);
   if (d->team) d->model->kernels->close(d->team);
-  free(d->free_blocks), free(d->encoder.data), free(d->memory.data), free(d->registers.data);
+  free(d->free_blocks), free(d->encoder.data), free(d->memory.data), free(d->registers.data), free(d->logits.data);
   free_step(&d->step);
   free(d);
 }
@@ -100,6 +100,12 @@ void give_block(Decoder *d, float *block) {
   if (!block) return;
   if (reserve((void **)&d->free_blocks, &d->free_capacity, d->free_count + 1, sizeof(float *))) free_block(block);
   else d->free_blocks[d->free_count++] = block;
+}
+
+int add_token(TokenBuffer *tokens, int32_t token) {
+  if (reserve((void **)&tokens->data, &tokens->capacity, tokens->size + 1, sizeof(int32_t))) return -1;
+  tokens->data[tokens->size++] = token;
+  return 0;
 }
 
 void free_source(Source *source) {
@@ -282,22 +288,25 @@ int run_step(Decoder *d, const Recording *recording, const float **features) {
   return 0;
 }
 
-/* The likeliest tokens of each row, and the log-probability of one token, wherever it ranks. */
-static int run_top(Decoder *d, const float *features, int64_t k, int32_t token) {
+int find_top_tokens(Decoder *d, const float *features, int64_t k) {
   const RegardModel *m = d->model;
   const Floats registers = {(float *)features, 0};
   Step *s = &d->step;
   if (k > m->settings.target_vocabulary) k = m->settings.target_vocabulary;
   if (reserve_step(d, s->rows, s->stride, k)) return -1;
   s->k = k;
-  Context c = {.rows = s->rows, .k = k, .top_log_probs = s->log_probs, .top_tokens = s->top, .eos_log_probs = s->eos_log_probs, .eos = token, .suppressed = m->suppressed, .states = s->states, .partial = s->partial};
+  Context c = {.rows = s->rows, .k = k, .top_log_probs = s->log_probs, .top_tokens = s->top, .eos_log_probs = s->eos_log_probs, .eos = EOS, .suppressed = m->suppressed, .states = s->states, .partial = s->partial};
   return run(d, m->programs + TOP, &c, &registers);
 }
 
-int find_top_tokens(Decoder *d, const float *features, int64_t k) { return run_top(d, features, k, EOS); }
-
-int find_log_prob(Decoder *d, const float *features, int32_t token, float *log_prob) {
-  if (run_top(d, features, 1, token)) return -1;
-  *log_prob = d->step.eos_log_probs[0];
-  return 0;
+int find_log_probs(Decoder *d, const float *features, const int64_t *rows, int64_t count, const float **log_probs) {
+  const RegardModel *m = d->model;
+  int64_t widths[2] = {m->programs[TOP].widths[0], m->settings.target_vocabulary}, offsets[2] = {0, widths[0]};
+  Operation operations[2] = {{.kind = LINEAR, .target = 1, .extra = -1, .weight = m->programs[TOP].operations->weight}, {.kind = LOG_SOFTMAX, .target = 1, .size = (int32_t)widths[1]}};
+  Program p = {.operations = operations, .count = 2, .registers = 2, .widths = widths, .offsets = offsets, .row_size = widths[0] + widths[1]};
+  if (reserve_registers(&d->logits, &p, count)) return -1;
+  for (int64_t i = 0; i < count; i++) memcpy(d->logits.data + i * widths[0], features + rows[i] * widths[0], (size_t)widths[0] * sizeof(float));
+  Context c = {.rows = count};
+  *log_probs = register_of(&d->logits, &p, 1, count);
+  return run(d, &p, &c, &d->logits);
 }

@@ -35,7 +35,7 @@ struct Decoder {
   RegardModel *model;
   Team *team;
   int threads;
-  Floats encoder, memory, registers; /* registers of the programs */
+  Floats encoder, memory, registers, logits; /* registers of the programs */
   Step step;
   float **free_blocks; /* blocks of the KV cache that no hypothesis refers to */
   size_t free_count, free_capacity;
@@ -54,8 +54,9 @@ int take_encoded(Decoder *d, const RegardEncoded *const *encoded, const int64_t 
 int reserve_step(Decoder *d, int64_t rows, int64_t stride, int64_t k);
 int run_step(Decoder *d, const Recording *recording, const float **features);
 int find_top_tokens(Decoder *d, const float *features, int64_t k);
-/* The log-probability of a token after the first row. */
-int find_log_prob(Decoder *d, const float *features, int32_t token, float *log_prob);
+
+/* The log-probabilities (count, vocabulary) of all tokens after these rows, until the next call. */
+int find_log_probs(Decoder *d, const float *features, const int64_t *rows, int64_t count, const float **log_probs);
 
 void free_source(Source *source);
 float *take_block(Decoder *d); /* NULL: no memory */
@@ -63,5 +64,6 @@ void give_block(Decoder *d, float *block);
 
 /* Makes room for `count` items of a growing array; 0, or -1 if there is no memory. */
 int reserve(void **data, size_t *capacity, size_t count, size_t item);
+int add_token(TokenBuffer *tokens, int32_t token);
 
 #endif

@@ -654,6 +654,25 @@ static void merge_top_tokens(const Worker *w) {
   }
 }
 
+/* Turns the logits of a register into log-probabilities. */
+static void log_softmax(const Operation *o, const Worker *w) {
+  int64_t first, last;
+  share(w, w->c->rows, &first, &last);
+  for (int64_t n = first; n < last; n++) {
+    float *x = reg(w->c, o->target, n), top = -INFINITY, total = 0;
+    vector most = broadcast(-INFINITY), sum = broadcast(0);
+    int i = 0;
+    for (; i + WIDTH <= o->size; i += WIDTH) most = larger(most, load(x + i));
+    top = largest_of(most);
+    for (; i < o->size; i++) top = x[i] > top ? x[i] : top;
+    for (i = 0; i + WIDTH <= o->size; i += WIDTH) sum += exponential(load(x + i) - top);
+    total = sum_of(sum);
+    for (; i < o->size; i++) total += expf(x[i] - top);
+    total = top + logf(total);
+    for (i = 0; i < o->size; i++) x[i] -= total;
+  }
+}
+
 /* --- threads that run one program together ------------------------------------------------------------------- */
 
 struct Team {
@@ -722,6 +741,7 @@ static void compute(Team *t, Worker *w) {
       case PAST_WINDOW: past_window(o, w); break;
       case GATE: apply_gate(o, w); break;
       case TOP_TOKENS: top_tokens(o, w); barrier(t); merge_top_tokens(w); break;
+      case LOG_SOFTMAX: log_softmax(o, w); break;
     }
     barrier(t);
   }

@@ -11,7 +11,7 @@
 
 enum { FLOAT32, BFLOAT16, INT8 };
 enum { NONE, RELU, GELU, SILU, TANH };
-enum { EMBED, NORM, LINEAR, COPY, STORE_BLOCK, STORE_MEMORY, ENCODER_ATTENTION, CROSS_ATTENTION, CACHED_ATTENTION, ADDITIVE_ATTENTION, LOAD_STATE, GRU, LSTM, TANH_CELL, RNN, UNIT_NORM, GLU, MIX, WINDOW, PAST_WINDOW, GATE, TOP_TOKENS };
+enum { EMBED, NORM, LINEAR, COPY, STORE_BLOCK, STORE_MEMORY, ENCODER_ATTENTION, CROSS_ATTENTION, CACHED_ATTENTION, ADDITIVE_ATTENTION, LOAD_STATE, GRU, LSTM, TANH_CELL, RNN, UNIT_NORM, GLU, MIX, WINDOW, PAST_WINDOW, GATE, TOP_TOKENS, LOG_SOFTMAX }; /* the last is in no file */
 
 typedef struct { /* a weight (K, V) packed in panels of columns, with scales for int8 */
   int32_t precision, inputs, outputs, padded; /* `padded`: inputs rounded up to what one instruction takes */

@@ -526,7 +526,7 @@ REGARD_API const char *regard_languages(const RegardModel *model, size_t *size) 
 
 REGARD_API void regard_options(const RegardModel *model, RegardOptions *o) {
   const Settings *s = &model->settings;
-  *o = (RegardOptions){s->beam, 1, s->length_penalty, s->max_ratio, s->max_extra, s->min_length, s->max_length, s->no_repeat_ngram, s->max_line, s->max_whole, 1, 0, 0, 0, !s->several_sentences};
+  *o = (RegardOptions){s->beam, 1, s->length_penalty, s->max_ratio, s->max_extra, s->min_length, s->max_length, s->no_repeat_ngram, s->max_line, s->max_whole, 1, 0, 0, 0, !s->several_sentences, .temperature = 1};
 }
 
 REGARD_API int32_t regard_layers(const RegardModel *model) { return model->layer_count; }

@@ -248,8 +248,7 @@ REGARD_API RegardQueue *regard_queue_open(RegardModel *model, int32_t threads, c
 }
 
 REGARD_API int regard_queue_submit(RegardQueue *q, uint64_t ticket, const char *const *lines, const size_t *sizes, size_t count, const int32_t *const *prefixes, const size_t *prefix_sizes, const RegardOptions *options, char *error, size_t error_size) {
-  Prefixes given = {prefixes, prefix_sizes};
-  RegardResult *result = result_open(q->model, lines, sizes, count, prefixes ? &given : NULL, options, error, error_size);
+  RegardResult *result = result_open(q->model, lines, sizes, count, (LineConstraints){NULL, prefixes, prefix_sizes}, options, error, error_size);
   if (!result) return -1;
   Job *job = calloc(1, sizeof *job);
   lock(&q->lock);

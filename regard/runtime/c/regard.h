@@ -43,7 +43,38 @@ typedef struct { /* how to search; regard_options fills in the model's own setti
   int32_t alignments;      /* extract word alignments, by the layer and head that the model names */
   int32_t trace;           /* record the search, of one line at a time */
   int32_t split;           /* translate each sentence of a line by itself */
+  int32_t sample;          /* draw `beam` samples instead of searching; the rest is for these alone */
+  double temperature;      /* above 0; below 1 likely tokens become likelier */
+  double top_p;            /* only the likeliest tokens that have this probability; 0: all */
+  int64_t seed;
+  int32_t top_k;           /* only so many likeliest tokens; 0: all */
 } RegardOptions;
+
+typedef struct { /* a word or phrase that a target must hold: one of its forms, which are sequences of tokens */
+  const int32_t *ids;     /* of all forms, one after another */
+  const int32_t *sizes;   /* of each form */
+  int32_t forms;          /* that may stand anywhere, at least 1; the size of the first is that of the term */
+  int32_t initial_forms;  /* after these: that may stand at the start of the target alone */
+  const uint8_t *may_follow; /* (target vocabulary) whether a token may come next, so that the last word is whole; NULL: any */
+} RegardTerm;
+
+typedef struct { /* a token that would complete a forbidden word or phrase after these bytes of the target */
+  const char *before;
+  int32_t size, token;
+  int32_t at_boundary; /* only if no letter or digit stands before the bytes */
+  int32_t reserved;
+} RegardCompletion;
+
+typedef struct { /* what is asked of the target of one source; all zero: nothing */
+  const int32_t *prefix; /* tokens that it begins with */
+  size_t prefix_size;
+  const RegardTerm *terms; /* that it holds */
+  size_t term_count;
+  const RegardCompletion *banned; /* sorted by their number of bytes and then by the bytes; any number of sources may share them */
+  size_t banned_count;
+  int64_t max_steps;     /* most tokens, end of sentence included; 0: as the options say */
+  uint64_t sampling_key; /* what its samples depend on, besides the seed */
+} RegardConstraints;
 
 typedef struct { /* a sentence of a line, or a part of a long one, and its translation; without letters it is copied */
   const char *source, *text;
@@ -123,21 +154,23 @@ REGARD_API RegardResult *regard_continue(
     RegardModel *model, const char *const *lines, const size_t *sizes, size_t count, const int32_t *const *prefixes,
     const size_t *prefix_sizes, const RegardOptions *options, char *error, size_t error_size);
 /* The same for sources that are token ids already, end of sentence last: each is searched whole, and its target may be empty
-   if `min_length` lets it. `prefixes` may be NULL. */
+   if `min_length` lets it. `constraints`: of each source; NULL: none, and the sampling keys are made from the tokens. */
 REGARD_API RegardResult *regard_translate_ids(
-    RegardModel *model, const int32_t *const *ids, const size_t *counts, size_t count, const int32_t *const *prefixes,
-    const size_t *prefix_sizes, const RegardOptions *options, char *error, size_t error_size);
+    RegardModel *model, const int32_t *const *ids, const size_t *counts, size_t count, const RegardConstraints *constraints,
+    const RegardOptions *options, char *error, size_t error_size);
 /* The same for sources that an encoder has read already, as captioners do, and models whose file has no encoder. What the
    decoder does not need may be missing. Neither attention nor alignments are recorded. */
 REGARD_API RegardResult *regard_translate_encoded(
-    RegardModel *model, const RegardEncoded *sources, size_t count, const int32_t *const *prefixes,
-    const size_t *prefix_sizes, const RegardOptions *options, char *error, size_t error_size);
+    RegardModel *model, const RegardEncoded *sources, size_t count, const RegardConstraints *constraints,
+    const RegardOptions *options, char *error, size_t error_size);
 REGARD_API void regard_free(RegardResult *result);
 
 REGARD_API size_t regard_count(const RegardResult *result); /* lines */
 REGARD_API int32_t regard_hypotheses(const RegardResult *result, size_t line);
 REGARD_API const char *regard_text(const RegardResult *result, size_t line, int32_t rank, size_t *size);
 REGARD_API double regard_score(const RegardResult *result, size_t line, int32_t rank);
+/* Whether a hypothesis holds all terms that its target must hold; those that do not rank last. */
+REGARD_API int regard_is_complete(const RegardResult *result, size_t line, int32_t rank);
 REGARD_API const int32_t *regard_tokens(const RegardResult *result, size_t line, int32_t rank, size_t *count);
 /* The log-probability of each of these tokens, after those before it; end of sentence, which the score counts, is not there. */
 REGARD_API const float *regard_log_probs(const RegardResult *result, size_t line, int32_t rank, size_t *count);
@@ -171,14 +204,14 @@ REGARD_API RegardStream *regard_stream(
     RegardModel *model, const char *line, size_t size, const RegardOptions *options, char *error, size_t error_size);
 /* What the translation grows by, valid until the next call; NULL at its end, and with size 1 if there is no memory. */
 REGARD_API const char *regard_next(RegardStream *stream, size_t *size);
-/* The same for one source in token ids, end of sentence last; `prefix` may be NULL. */
+/* The same for one source in token ids, end of sentence last. `constraints` may be NULL; what they point at stays until the end. */
 REGARD_API RegardStream *regard_stream_ids(
-    RegardModel *model, const int32_t *const *ids, const size_t *count, const int32_t *const *prefix, const size_t *prefix_size,
+    RegardModel *model, const int32_t *const *ids, const size_t *count, const RegardConstraints *constraints,
     const RegardOptions *options, char *error, size_t error_size);
 /* The same for a source that is encoded already, which stays where it is until the stream is freed. */
 REGARD_API RegardStream *regard_stream_encoded(
-    RegardModel *model, const RegardEncoded *source, const int32_t *const *prefix, const size_t *prefix_size,
-    const RegardOptions *options, char *error, size_t error_size);
+    RegardModel *model, const RegardEncoded *source, const RegardConstraints *constraints, const RegardOptions *options, char *error,
+    size_t error_size);
 /* The tokens of the target after one more step; NULL after the last, and with count 1 if there is no memory. */
 REGARD_API const int32_t *regard_next_tokens(RegardStream *stream, size_t *count);
 REGARD_API void regard_stream_free(RegardStream *stream);

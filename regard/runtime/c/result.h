@@ -5,14 +5,15 @@
 
 #include "search.h"
 
-typedef struct { /* tokens that the targets of lines begin with */
-  const int32_t *const *ids;
-  const size_t *counts;
-} Prefixes;
+typedef struct { /* what is asked of the targets of lines: constraints, or prefixes alone, or (all NULL) nothing */
+  const RegardConstraints *constraints;
+  const int32_t *const *prefixes;
+  const size_t *prefix_sizes;
+} LineConstraints;
 
-/* Reads lines: tokenised, and split if they are long; `prefixes` may be NULL. NULL with a sentence if one cannot be translated. */
+/* Reads lines: tokenised, and split if they are long; NULL with a sentence if one cannot be translated. */
 RegardResult *result_open(
-    RegardModel *model, const char *const *lines, const size_t *sizes, size_t count, const Prefixes *prefixes,
+    RegardModel *model, const char *const *lines, const size_t *sizes, size_t count, LineConstraints constraints,
     const RegardOptions *options, char *error, size_t error_size);
 /* The requests of all parts of its lines, to be searched in any order. */
 Request *result_requests(RegardResult *result, int64_t *count);

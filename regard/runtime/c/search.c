@@ -1,6 +1,7 @@
 /* Greedy and beam search; see search.h. */
 
 #include "search.h"
+#include "sampling.h"
 #include "threads.h"
 #include "trace.h"
 #include "unicode.h"
@@ -16,6 +17,7 @@
 #define LAST_RESORT (-1e30f) /* score of ending where nothing else is left */
 #define MOST_BYTES 4 /* of a character */
 #define FIRST_BYTES 51 /* that characters of several begin with */
+#define MOST_LIKELIEST 64 /* tokens from which on a row's whole distribution is sooner there than its likeliest tokens */
 #define FORCED (-1e9f) /* score of a token of a prefix that a rule bans */
 
 int64_t most_steps_with(const RegardModel *model, const RegardOptions *options, int64_t source, int64_t required) {
@@ -70,7 +72,7 @@ static void free_sentence(Sentence *s, Decoder *d) {
   for (size_t i = 0; i < s->owned_count; i++) give_block(d, s->owned[i]);
   for (size_t i = 0; i < s->finished_count; i++) free(s->finished[i].ids);
   free_source(&s->source);
-  free(s->totals), free(s->other_totals);
+  free(s->totals), free(s->other_totals), free(s->states < s->other_states ? s->states : s->other_states); /* one block */
   free(s->beams), free(s->history), free(s->other_history), free(s->past), free(s->other_past), free(s->owned), free(s->finished);
   memset(s, 0, sizeof *s);
 }
@@ -104,14 +106,26 @@ static int open_sentence(Sentence *s, Request *request, const Source *source, co
   int64_t beam = request->options->beam;
   *s = (Sentence){.request = request, .source = *source, .target = target};
   s->beams = calloc((size_t)beam, sizeof(Beam));
+  if (request->terms.count && !(s->states = calloc((size_t)(2 * beam), (size_t)request->terms.state_size))) return -1;
   if (!s->beams || grow_sentence(s, beam, 16)) return -1;
   s->rows = 1;
-  s->beams[0] = (Beam){0, BOS, 0, 0};
+  if (s->states) s->other_states = s->states + beam * request->terms.state_size, terms_begin(&request->terms, s->states);
+  s->beams[0] = (Beam){.token = BOS};
   if (s->source.initial) s->past[0] = s->source.initial;
   return 0;
 }
 
 static int force_prefix(Decoder *d, Sentence *s);
+
+/* Samples differ from their first token on: makes as many rows of the first as there are to be. */
+static void spread(Sentence *s) {
+  for (; s->rows < s->request->options->beam; s->rows++) {
+    s->beams[s->rows] = s->beams[0];
+    memcpy(s->history + s->rows * s->capacity, s->history, (size_t)s->length * sizeof *s->history);
+    memcpy(s->totals + s->rows * s->capacity, s->totals, (size_t)s->length * sizeof *s->totals);
+    memcpy(s->past + s->rows * s->capacity, s->past, (size_t)s->capacity * sizeof *s->past);
+  }
+}
 
 int search_begin(Search *search, Request *const *requests, int64_t count) {
   Decoder *d = search->decoder;
@@ -129,27 +143,34 @@ int search_begin(Search *search, Request *const *requests, int64_t count) {
     return -1;
   }
   for (int64_t i = 0; i < count; i++) failed |= open_sentence(search->sentences + search->count++, requests[i], sources + i, d->model->target);
-  for (int64_t i = search->count - count; i < search->count && !failed; i++) failed = force_prefix(d, search->sentences + i);
+  for (int64_t i = search->count - count; i < search->count && !failed; i++) {
+    failed = force_prefix(d, search->sentences + i);
+    if (!failed && search->sentences[i].request->options->sample) spread(search->sentences + i);
+  }
   free(ids);
   return failed ? -1 : 0;
+}
+
+static void free_scratch(Search *search) {
+  tokens_free(&search->bans), tokens_free(&search->columns), tokens_free(&search->next), text_free(&search->text);
+  free(search->whole_rows), free(search->banks), free(search->scores);
 }
 
 void search_free(Search *search) {
   for (int64_t i = 0; i < search->count; i++) free_sentence(search->sentences + i, search->decoder);
   free(search->sentences), free(search->candidates), free(search->selected);
-  search->sentences = NULL, search->candidates = search->selected = NULL;
-  search->count = 0, search->capacity = search->candidate_capacity = search->selected_capacity = 0;
+  free_scratch(search);
+  *search = (Search){.decoder = search->decoder};
 }
 
 /* --- rules ---------------------------------------------------------------------------------------------------- */
 
-/* Whether `token` would complete an n-gram that the row has already (token -1: how many n-grams begin like its end). */
-static int64_t repeats(const Sentence *s, int64_t row, int n, int32_t token) {
+/* Adds the tokens that would complete an n-gram that the row has already. */
+static int add_repeats(const Sentence *s, int64_t row, int n, TokenBuffer *bans) {
   const int32_t *h = s->history + row * s->capacity, *end = h + s->length - (n - 1);
-  int64_t found = 0;
   for (int64_t i = 0; i + n <= s->length; i++)
-    if (!memcmp(h + i, end, (size_t)(n - 1) * sizeof *h)) found += token < 0 || h[i + n - 1] == token;
-  return found;
+    if (!memcmp(h + i, end, (size_t)(n - 1) * sizeof *h) && add_token(bans, h[i + n - 1])) return -1;
+  return 0;
 }
 
 static int is_space(const Sentence *s, int32_t token) {
@@ -168,42 +189,84 @@ static int is_too_late(const Sentence *s, int32_t token) {
 /* Whether a row has written a space alone: no text ends with one, or has two, and of these alone it would be empty. */
 static int ends_in_space(const Sentence *s, int64_t row) { return s->length && is_space(s, s->history[row * s->capacity + s->length - 1]); }
 
-static int is_banned(const Sentence *s, const RegardOptions *o, int64_t row, int32_t token) {
-  if (is_too_late(s, token)) return 1;
-  if (ends_in_space(s, row) && (token == EOS || is_space(s, token))) return 1;
-  if (token == EOS && s->length < o->min_length) return 1;
-  return o->no_repeat_ngram && repeats(s, row, o->no_repeat_ngram, token) > 0;
+/* Lists the tokens that may not come next in a row; is_banned knows a few more. Returns 0, or -1: no memory. */
+static int list_bans(Search *search, const Sentence *s, int64_t row) {
+  const RegardOptions *o = s->request->options;
+  search->bans.size = 0, search->is_after_space = ends_in_space(s, row);
+  if (s->length < o->min_length && add_token(&search->bans, EOS)) return -1;
+  if (o->no_repeat_ngram && add_repeats(s, row, o->no_repeat_ngram, &search->bans)) return -1;
+  return s->request->banned ? banned_tokens(s->request->banned, s->target, s->history + row * s->capacity, s->length, &search->text, &search->bans) : 0;
 }
 
-/* Tokens to ask the model for: those that can be selected, and as many more as may be banned. */
-static int64_t tokens_needed(const Search *search) {
-  int64_t most = 0;
-  for (int64_t i = 0; i < search->count; i++) {
-    const Sentence *s = search->sentences + i;
-    const RegardOptions *o = s->request->options;
-    int64_t selectable = o->beam + (o->beam > 1);
-    for (int64_t row = 0; row < s->rows; row++) {
-      int64_t banned = (s->length < o->min_length) + 3 * ends_in_space(s, row);
-      if (s->request->max_steps - 1 - s->length < MOST_BYTES) banned += FIRST_BYTES + 2;
-      if (o->no_repeat_ngram) banned += repeats(s, row, o->no_repeat_ngram, -1);
-      if (selectable + banned > most) most = selectable + banned;
-      if (s->request->trace && TRACE_WIDTH > most) most = TRACE_WIDTH;
-    }
+/* Whether a token may not come next in the row that was listed last. */
+static int is_banned(const Search *search, const Sentence *s, int32_t token) {
+  if (is_too_late(s, token)) return 1;
+  if (search->is_after_space && (token == EOS || is_space(s, token))) return 1;
+  for (size_t i = 0; i < search->bans.size; i++)
+    if (search->bans.data[i] == token) return 1;
+  return 0;
+}
+
+/* Tokens to ask the model for after each row of a sentence: those that can be selected, and as many more as may be banned.
+   More than MOST_LIKELIEST: all. Returns -1 if there is no memory. */
+static int64_t tokens_needed(Search *search, const Sentence *s) {
+  const RegardOptions *o = s->request->options;
+  int64_t most = 0, late = s->request->max_steps - 1 - s->length < MOST_BYTES ? FIRST_BYTES + 2 : 0;
+  if (s->states || (o->sample && !o->top_k)) return INT32_MAX;
+  for (int64_t row = 0; row < s->rows; row++) {
+    if (list_bans(search, s, row)) return -1;
+    int64_t banned = (int64_t)search->bans.size + 3 * search->is_after_space + late;
+    most = banned > most ? banned : most;
   }
-  return most;
+  return most + (o->sample ? o->top_k : o->beam + (o->beam > 1));
+}
+
+/* Finds out what all sentences need of the model. Returns 0, or -1: no memory. */
+static int plan_step(Search *search) {
+  int64_t first = 0;
+  search->likeliest = search->whole_count = 0;
+  for (int64_t i = 0; i < search->count; first += search->sentences[i++].rows) {
+    Sentence *s = search->sentences + i;
+    int64_t needed = tokens_needed(search, s);
+    if (needed < 0) return -1;
+    s->whole = needed > MOST_LIKELIEST ? search->whole_count : -1;
+    if (s->whole >= 0) {
+      if (reserve((void **)&search->whole_rows, &search->whole_capacity, (size_t)(search->whole_count + s->rows), sizeof(int64_t))) return -1;
+      for (int64_t row = 0; row < s->rows; row++) search->whole_rows[search->whole_count++] = first + row;
+      needed = 0;
+    }
+    if (s->request->trace && TRACE_WIDTH > needed) needed = TRACE_WIDTH;
+    if (needed > search->likeliest) search->likeliest = needed;
+  }
+  return 0;
 }
 
 /* --- one step of one sentence --------------------------------------------------------------------------------- */
 
-static int is_stuck(const Step *step, const Sentence *s, const RegardOptions *o, int64_t first, int64_t row) {
-  const float *log_probs = step->log_probs + (first + row) * step->k;
-  const int64_t *tokens = step->top + (first + row) * step->k;
-  int can_go_on = 0;
-  for (int64_t j = 0; j < step->k; j++) {
-    if (log_probs[j] != log_probs[j]) return 1;
-    can_go_on |= log_probs[j] > -INFINITY && !is_banned(s, o, row, (int32_t)tokens[j]);
-  }
-  return !can_go_on;
+typedef struct { /* what the model says of the tokens after a row of a sentence */
+  int64_t number, count;
+  const float *log_probs; /* (count) */
+  const int64_t *tokens;  /* (count) likeliest first; NULL: all of the vocabulary */
+  float end;              /* log-probability of end of sentence */
+  uint8_t state;          /* of the text that the row has written */
+} Row;
+
+static Row row_of(const Search *search, const Sentence *s, int64_t first, int64_t number) {
+  const Step *step = &search->decoder->step;
+  int64_t vocabulary = search->decoder->model->settings.target_vocabulary, row = first + number;
+  if (s->whole < 0) return (Row){number, step->k, step->log_probs + row * step->k, step->top + row * step->k, step->eos_log_probs[row], step->states[row]};
+  const float *log_probs = search->log_probs + (s->whole + number) * vocabulary;
+  return (Row){number, vocabulary, log_probs, NULL, log_probs[EOS], step->states[row]};
+}
+
+static int32_t token_of(const Row *r, int64_t column) { return (int32_t)(r->tokens ? r->tokens[column] : column); }
+
+/* Whether the token of a column may come next in the row, which was listed last. */
+static int is_open(const Search *search, const Sentence *s, const Row *r, int64_t column) {
+  const Terms *terms = &s->request->terms;
+  int32_t token = token_of(r, column);
+  if (!(r->log_probs[column] > -INFINITY) || (!r->tokens && search->decoder->model->suppressed[token] >> r->state & 1)) return 0;
+  return !is_banned(search, s, token) && (!s->states || terms_allow(terms, s->states + r->number * terms->state_size, token));
 }
 
 /* Inserts a candidate into the best, sorted; of equals the earlier one stays ahead. */
@@ -215,27 +278,79 @@ static int64_t insert(Beam *best, int64_t count, int64_t most, Beam candidate) {
   return count < most ? count + 1 : most;
 }
 
-/* The best continuations of a sentence, twice as many as its beam. Rows that must end, or cannot go on, end. */
-static int64_t select_best(Search *search, const Sentence *s, int64_t first) {
-  const Step *step = &search->decoder->step;
+/* Draws the only column of a row that samples. */
+static int draw(Search *search, const Sentence *s, const Row *r) {
   const RegardOptions *o = s->request->options;
-  int64_t count = 0, most = 2 * (int64_t)o->beam;
-  int is_due = s->length + 1 >= s->request->max_steps;
-  for (int64_t row = 0; row < s->rows; row++) {
-    const Beam *b = s->beams + row;
-    const float *log_probs = step->log_probs + (first + row) * step->k;
-    const int64_t *tokens = step->top + (first + row) * step->k;
-    int stuck = is_stuck(step, s, o, first, row);
-    if (is_due || stuck) {
-      double log_prob = b->log_prob + (double)step->eos_log_probs[first + row];
-      count = insert(search->candidates, count, most, (Beam){row, EOS, log_prob, b->score + (double)(stuck ? LAST_RESORT : 0)});
-      continue;
-    }
-    for (int64_t j = 0; j < step->k; j++)
-      if (log_probs[j] > -INFINITY && !is_banned(s, o, row, (int32_t)tokens[j]))
-        count = insert(search->candidates, count, most, (Beam){row, (int32_t)tokens[j], b->log_prob + (double)log_probs[j], b->score + (double)log_probs[j]});
+  if (reserve((void **)&search->scores, &search->score_capacity, (size_t)r->count, sizeof(float)) ||
+      reserve((void **)&search->next.data, &search->next.capacity, (size_t)r->count, sizeof(int32_t)))
+    return -1;
+  for (int64_t j = 0; j < r->count; j++) search->scores[j] = is_open(search, s, r, j) ? r->log_probs[j] : -INFINITY;
+  int64_t column = draw_column(search->scores, r->count, search->next.data, o, uniform(o->seed, s->request->sampling_key, s->length, r->number));
+  return column < 0 ? 0 : add_token(&search->columns, (int32_t)column);
+}
+
+/* Sets the columns of a row that can be selected: of whole distributions the best, and those of tokens that its terms await. */
+static int rank_columns(Search *search, const Sentence *s, const Row *r) {
+  TokenBuffer *columns = &search->columns;
+  size_t most = (size_t)s->request->options->beam + 1;
+  columns->size = 0;
+  if (list_bans(search, s, r->number)) return -1;
+  if (s->request->options->sample) return draw(search, s, r);
+  for (int64_t j = 0; j < r->count; j++) {
+    int is_full = !r->tokens && columns->size == most;
+    if ((is_full && !(r->log_probs[j] > r->log_probs[columns->data[most - 1]])) || !is_open(search, s, r, j)) continue;
+    if (!is_full && add_token(columns, 0)) return -1;
+    size_t i = columns->size - 1;
+    for (; !r->tokens && i > 0 && r->log_probs[j] > r->log_probs[columns->data[i - 1]]; i--) columns->data[i] = columns->data[i - 1];
+    columns->data[i] = (int32_t)j;
   }
-  return count;
+  if (!s->states) return 0;
+  if (terms_next(&s->request->terms, s->states + r->number * s->request->terms.state_size, &search->next)) return -1;
+  for (size_t n = 0; n < search->next.size; n++) {
+    int is_new = search->next.data[n] != EOS && is_open(search, s, r, search->next.data[n]);
+    for (size_t i = 0; i < columns->size; i++) is_new &= columns->data[i] != search->next.data[n];
+    if (is_new && add_token(columns, search->next.data[n])) return -1;
+  }
+  return 0;
+}
+
+/* Adds a continuation of a row to the candidates: all if their banks are to be shared out, or each row has but one. */
+static int add_candidate(Search *search, const Sentence *s, const Row *r, int32_t token, float log_prob, float score) {
+  const Beam *b = s->beams + r->number;
+  const Terms *terms = &s->request->terms;
+  Beam candidate = {r->number, token, (int32_t)search->candidate_count, b->log_prob + (double)log_prob, b->score + (double)score, 0};
+  if (!s->states && !s->request->options->sample) {
+    search->candidate_count = insert(search->candidates, search->candidate_count, 2 * (int64_t)s->request->options->beam, candidate);
+    return 0;
+  }
+  if (s->states) candidate.bank = terms_bank(terms, s->states + r->number * terms->state_size, token);
+  if (reserve((void **)&search->candidates, &search->candidate_capacity, (size_t)search->candidate_count + 1, sizeof(Beam))) return -1;
+  search->candidates[search->candidate_count++] = candidate;
+  return 0;
+}
+
+static int by_score(const void *a, const void *b) {
+  const Beam *x = a, *y = b;
+  return x->score != y->score ? (x->score < y->score ? 1 : -1) : (x->order > y->order) - (x->order < y->order);
+}
+
+/* Finds the continuations of a sentence, best first. Rows that must end, or cannot go on, end. Returns 0, or -1: no memory. */
+static int find_candidates(Search *search, const Sentence *s, int64_t first) {
+  int is_due = s->length + 1 >= s->request->max_steps, failed = 0;
+  search->candidate_count = 0;
+  for (int64_t row = 0; row < s->rows && !failed; row++) {
+    Row r = row_of(search, s, first, row);
+    if (rank_columns(search, s, &r)) return -1;
+    for (int64_t j = 0; j < r.count && r.tokens; j++)
+      if (r.log_probs[j] != r.log_probs[j]) search->columns.size = 0; /* NaN */
+    if (is_due || !search->columns.size) failed = add_candidate(search, s, &r, EOS, r.end, search->columns.size ? 0 : LAST_RESORT);
+    for (size_t i = 0; i < search->columns.size && !is_due && !failed; i++) {
+      float log_prob = r.log_probs[search->columns.data[i]];
+      failed = add_candidate(search, s, &r, token_of(&r, search->columns.data[i]), log_prob, log_prob);
+    }
+  }
+  if (!failed && (s->states || s->request->options->sample)) qsort(search->candidates, (size_t)search->candidate_count, sizeof(Beam), by_score);
+  return failed;
 }
 
 static int finish(Sentence *s, const Beam *b, double length_penalty) {
@@ -247,7 +362,7 @@ static int finish(Sentence *s, const Beam *b, double length_penalty) {
   memcpy(ids, s->history + b->parent * s->capacity, (size_t)s->length * sizeof *ids);
   for (int64_t i = 0; i < s->length; i++) log_probs[i] = (float)(totals[i] - (i ? totals[i - 1] : 0));
   double penalty = pow((5.0 + (double)(s->length + 1)) / 6.0, length_penalty);
-  s->finished[s->finished_count++] = (Hypothesis){ids, log_probs, s->length, b->log_prob, b->log_prob / penalty};
+  s->finished[s->finished_count++] = (Hypothesis){ids, log_probs, s->length, b->log_prob, b->log_prob / penalty, !s->states || terms_are_complete(&s->request->terms, s->states + b->parent * s->request->terms.state_size)};
   if (s->request->trace) trace_fate(s->request->trace, b->parent, EOS, ENDED);
   return 0;
 }
@@ -255,6 +370,7 @@ static int finish(Sentence *s, const Beam *b, double length_penalty) {
 /* Lets the rows of a sentence follow the selected beams; `first` is its first row of the step. */
 static int follow(Search *search, Sentence *s, int64_t first, int64_t selected) {
   Decoder *d = search->decoder;
+  const Terms *terms = &s->request->terms;
   int is_recurrent = d->model->settings.is_recurrent;
   if (s->length + 1 >= s->capacity && grow_sentence(s, s->request->options->beam, 2 * s->capacity)) return -1;
   for (int64_t row = 0; row < selected; row++) {
@@ -265,6 +381,7 @@ static int follow(Search *search, Sentence *s, int64_t first, int64_t selected) 
     memcpy(history, s->history + b->parent * s->capacity, (size_t)s->length * sizeof *history);
     memcpy(totals, s->totals + b->parent * s->capacity, (size_t)s->length * sizeof *totals);
     history[s->length] = b->token, totals[s->length] = b->log_prob;
+    if (s->states) terms_advance(terms, s->states + b->parent * terms->state_size, b->token, s->other_states + row * terms->state_size);
     if (s->request->trace) trace_fate(s->request->trace, b->parent, b->token, KEPT);
     if (!is_recurrent) memcpy(past, s->past + b->parent * s->capacity, (size_t)s->length * sizeof *past);
     past[is_recurrent ? 0 : s->length] = d->step.blocks[first + b->parent];
@@ -273,6 +390,8 @@ static int follow(Search *search, Sentence *s, int64_t first, int64_t selected) 
   int32_t *history = s->history;
   double *totals = s->totals;
   float **past = s->past;
+  uint8_t *states = s->states;
+  s->states = s->other_states, s->other_states = states;
   s->totals = s->other_totals, s->other_totals = totals;
   s->history = s->other_history, s->other_history = history, s->past = s->other_past, s->other_past = past;
   s->rows = selected, s->length++;
@@ -281,20 +400,36 @@ static int follow(Search *search, Sentence *s, int64_t first, int64_t selected) 
   return 0;
 }
 
+/* Keeps the candidates that the banks of a sentence with terms have room for. Returns how many, or -1: no memory. */
+static int64_t share_out(Search *search, const Sentence *s, int with_end, Beam *kept) {
+  int64_t last = s->request->terms.required, count = 0;
+  if (reserve((void **)&search->banks, &search->bank_capacity, (size_t)last + 1, sizeof(int64_t))) return -1;
+  memset(search->banks, 0, (size_t)(last + 1) * sizeof(int64_t));
+  for (int64_t i = 0; i < search->candidate_count; i++) search->banks[search->candidates[i].bank] += with_end || search->candidates[i].token != EOS;
+  allocate_banks(search->banks, last, s->request->options->beam);
+  for (int64_t i = 0; i < search->candidate_count; i++) {
+    const Beam *b = search->candidates + i;
+    if ((with_end || b->token != EOS) && search->banks[b->bank]-- > 0) kept[count++] = *b;
+  }
+  return count;
+}
+
 /* Moves a sentence on. Returns 1 if it goes on, 0 if it is done, -1 if there is no memory. */
 static int advance(Search *search, Sentence *s, int64_t first) {
   const RegardOptions *o = s->request->options;
   if (s->request->trace && trace_step(s->request->trace, s, &search->decoder->step, first)) return -1;
-  int64_t best = select_best(search, s, first), selected = 0;
-  for (int64_t i = 0; i < best; i++) {
-    const Beam *b = search->candidates + i;
-    if (b->token != EOS) {
-      if (selected < o->beam) search->selected[selected++] = *b;
-    } else if (i < o->beam && finish(s, b, o->length_penalty)) {
-      return -1;
-    }
+  if (find_candidates(search, s, first)) return -1;
+  int64_t best = s->states ? share_out(search, s, 1, search->selected) : search->candidate_count, selected = 0;
+  if (best < 0) return -1;
+  for (int64_t i = 0; i < best && i < o->beam; i++) {
+    const Beam *b = (s->states ? search->selected : search->candidates) + i;
+    if (b->token == EOS && finish(s, b, o->length_penalty)) return -1;
   }
-  if (s->length + 1 >= s->request->max_steps || s->finished_count >= (size_t)o->beam || !selected) return 0;
+  if (s->length + 1 >= s->request->max_steps || s->finished_count >= (size_t)o->beam) return 0;
+  if (s->states) selected = share_out(search, s, 0, search->selected);
+  for (int64_t i = 0; i < best && selected < o->beam && !s->states; i++)
+    if (search->candidates[i].token != EOS) search->selected[selected++] = search->candidates[i];
+  if (selected <= 0) return (int)selected;
   return follow(search, s, first, selected) ? -1 : 1;
 }
 
@@ -304,7 +439,7 @@ static void deliver(Sentence *s) {
   for (size_t i = 1; i < s->finished_count; i++) { /* stable */
     Hypothesis h = s->finished[i];
     size_t j = i;
-    for (; j > 0 && h.score > s->finished[j - 1].score; j--) s->finished[j] = s->finished[j - 1];
+    for (; j > 0 && (h.is_complete > s->finished[j - 1].is_complete || (h.is_complete == s->finished[j - 1].is_complete && h.score > s->finished[j - 1].score)); j--) s->finished[j] = s->finished[j - 1];
     s->finished[j] = h;
   }
   while (s->finished_count > (size_t)request->options->beam) free(s->finished[--s->finished_count].ids);
@@ -345,7 +480,7 @@ static int lay_out(Search *search) {
     rows += search->sentences[i].rows;
     if (!is_recurrent && search->sentences[i].length > longest) longest = search->sentences[i].length;
   }
-  if (reserve_step(d, rows, longest, tokens_needed(search))) return -1;
+  if (plan_step(search) || reserve_step(d, rows, longest, search->likeliest)) return -1;
   for (int64_t i = 0; i < search->count; i++) {
     Sentence *s = search->sentences + i;
     int64_t blocks = is_recurrent ? 1 : s->length;
@@ -366,16 +501,20 @@ static int force_prefix(Decoder *d, Sentence *s) {
   Beam forced;
   Search alone = {.decoder = d, .sentences = s, .count = 1, .selected = &forced};
   const float *features;
-  float log_prob;
-  for (int64_t i = 0; i < r->prefix_count; i++) {
+  const float *log_probs;
+  int failed = 0;
+  for (int64_t i = 0; i < r->prefix_count && !failed; i++) {
     int32_t token = r->prefix[i];
-    if (lay_out(&alone) || run_step(d, NULL, &features) || find_log_prob(d, features, token, &log_prob)) return -1;
-    if (r->trace && (find_top_tokens(d, features, tokens_needed(&alone)) || trace_step(r->trace, s, &d->step, 0) || trace_forced(r->trace, s, token, log_prob))) return -1;
-    int is_open = log_prob > -INFINITY && !is_banned(s, r->options, 0, token);
-    forced = (Beam){0, token, s->beams[0].log_prob + (double)log_prob, s->beams[0].score + (double)(is_open ? log_prob : FORCED)};
-    if (follow(&alone, s, 0, 1)) return -1;
+    failed = lay_out(&alone) || run_step(d, NULL, &features) || find_log_probs(d, features, &(int64_t){0}, 1, &log_probs) || list_bans(&alone, s, 0);
+    if (failed) break;
+    float log_prob = log_probs[token];
+    int is_closed = !(log_prob > -INFINITY) || is_banned(&alone, s, token) || (s->states && !terms_allow(&r->terms, s->states, token));
+    failed = r->trace && (find_top_tokens(d, features, alone.likeliest) || trace_step(r->trace, s, &d->step, 0) || trace_forced(r->trace, s, token, log_prob));
+    forced = (Beam){.token = token, .log_prob = s->beams[0].log_prob + (double)log_prob, .score = s->beams[0].score + (double)(is_closed ? FORCED : log_prob)};
+    failed = failed || follow(&alone, s, 0, 1);
   }
-  return 0;
+  free_scratch(&alone);
+  return failed ? -1 : 0;
 }
 
 int search_step(Search *search) {
@@ -386,7 +525,9 @@ int search_step(Search *search) {
   if (reserve((void **)&search->candidates, &search->candidate_capacity, 2 * beam + 1, sizeof(Beam)) ||
       reserve((void **)&search->selected, &search->selected_capacity, beam + 1, sizeof(Beam)))
     return -1;
-  if (lay_out(search) || run_step(d, NULL, &features) || find_top_tokens(d, features, tokens_needed(search))) return -1;
+  if (lay_out(search) || run_step(d, NULL, &features) || (search->likeliest && find_top_tokens(d, features, search->likeliest)) ||
+      (search->whole_count && find_log_probs(d, features, search->whole_rows, search->whole_count, &search->log_probs)))
+    return -1;
   int64_t first = 0, kept = 0;
   for (int64_t i = 0; i < search->count; i++) {
     Sentence *s = search->sentences + i;

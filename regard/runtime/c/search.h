@@ -3,6 +3,7 @@
 #ifndef REGARD_SEARCH_H
 #define REGARD_SEARCH_H
 
+#include "constraints.h"
 #include "decoder.h"
 
 #define ROWS 96 /* hypotheses that a thread decodes together */
@@ -14,6 +15,7 @@ typedef struct { /* a finished target: tokens without end of sentence, their log
   float *log_probs; /* of each token; in the block of `ids` */
   int64_t count;
   double log_prob, score;
+  int is_complete; /* it holds all required terms */
 } Hypothesis;
 
 typedef struct Request Request;
@@ -25,6 +27,9 @@ struct Request { /* a source to be translated, end of sentence last, and what wa
   const RegardOptions *options;
   const int32_t *prefix; /* tokens that every hypothesis begins with */
   int64_t prefix_count;
+  Terms terms;           /* that every hypothesis must hold */
+  const Banned *banned;  /* that none may hold; NULL: nothing */
+  uint64_t sampling_key;
   Trace *trace;          /* where the search is recorded; NULL: nowhere */
   Hypothesis *hypotheses;
   int64_t found;
@@ -34,8 +39,9 @@ struct Request { /* a source to be translated, end of sentence last, and what wa
 
 typedef struct { /* one row of a sentence's beam */
   int64_t parent; /* row that it extends */
-  int32_t token;
+  int32_t token, order;   /* order: of a candidate among those that are not sorted */
   double log_prob, score; /* of the whole hypothesis; the score is what it is selected by */
+  int64_t bank;           /* required tokens that it has */
 } Beam;
 
 typedef struct Sentence { /* a request while it is searched */
@@ -44,6 +50,8 @@ typedef struct Sentence { /* a request while it is searched */
   Source source;
   int64_t rows, length; /* hypotheses, and tokens of each */
   Beam *beams;          /* (beam) */
+  uint8_t *states, *other_states; /* (beam, state size) progress through its terms */
+  int64_t whole;        /* number of its first row among those whose whole distributions are needed; -1: none are */
   int64_t capacity;     /* tokens that there is room for */
   int32_t *history, *other_history; /* (beam, capacity) */
   double *totals, *other_totals;    /* (beam, capacity) log-probability up to each token */
@@ -61,6 +69,17 @@ typedef struct { /* sentences that one decoder searches together */
   size_t capacity;
   Beam *candidates, *selected;
   size_t candidate_capacity, selected_capacity;
+  int64_t candidate_count;
+  TokenBuffer bans, columns, next; /* of one row: tokens that may not come, what may, those of its terms or in the order of a draw */
+  int is_after_space;              /* the row */
+  TextBuffer text;                 /* its last bytes */
+  int64_t likeliest;               /* tokens of each row that the model is asked for; 0: none */
+  int64_t *whole_rows;             /* rows of the step whose whole distributions are needed */
+  int64_t whole_count;
+  int64_t *banks;                  /* candidates of each */
+  size_t whole_capacity, bank_capacity, score_capacity;
+  const float *log_probs;          /* (whole_count, vocabulary) */
+  float *scores;                   /* to draw from */
 } Search;
 
 /* Most tokens, end of sentence included, of a target of a source of so many tokens. */

@@ -2,6 +2,7 @@
 
 #include "forced.h"
 #include "result.h"
+#include "sampling.h"
 #include "splitter.h"
 #include "threads.h"
 #include "trace.h"
@@ -11,12 +12,16 @@
 
 #define PARTS_TOGETHER 64 /* parts of hypotheses whose attention is read together */
 #define MOST_ENTRIES 1048576 /* of a source that is encoded already */
+#define MOST_REQUIRED 65536 /* tokens of all forms of the terms of a source */
+#define MOST_BEAM 250
+#define MOST_SAMPLES 20000
 #define MIN_TIMES 5   /* copies of an n-gram in a row, */
 #define MIN_TOKENS 20 /* and tokens in all of them, from which on it is a runaway repetition */
 
 typedef struct { /* one hypothesis of a line, put together from those of its parts */
   TextBuffer text;
   double score;
+  int is_complete;
   TokenBuffer tokens;
   float *log_probs; /* of each token */
   RegardLink *links;
@@ -52,6 +57,7 @@ struct RegardResult {
   size_t segment_count, segment_capacity, request_count;
   Request *requests;
   int32_t *prefixes; /* of all lines, one after another */
+  Banned *banned;    /* a list of all tables */
   Trace *trace;      /* of the only line; NULL: not asked for */
 };
 
@@ -70,7 +76,7 @@ static const float NO_LOG_PROBS[1];
 
 static int check_options(const RegardModel *m, const RegardOptions *o, int is_encoded, char *error, size_t size) {
   const char *problem = NULL;
-  if (o->beam < 1 || o->beam > 250) problem = "beam: wanted 1 to 250";
+  if (o->beam < 1 || o->beam > (o->sample ? MOST_SAMPLES : MOST_BEAM)) problem = "beam: wanted 1 to 250, or to 20000 samples";
   else if (o->nbest < 1 || o->nbest > o->beam) problem = "nbest: wanted 1 to the beam; lower it, or widen the beam";
   else if (!(o->length_penalty >= 0 && o->length_penalty <= 10)) problem = "length_penalty: wanted 0 to 10";
   else if (!(o->max_ratio > 0 && o->max_ratio <= 100)) problem = "max_ratio: wanted more than 0, and 100 at most";
@@ -80,6 +86,7 @@ static int check_options(const RegardModel *m, const RegardOptions *o, int is_en
   else if (o->alignments && !m->settings.entry) problem = "alignments: this model has no attention, so it has no alignments to extract";
   else if (is_encoded && (o->attention || o->alignments)) problem = "attention, alignments: wanted 0 for sources that are encoded already";
   else if (!is_encoded && !m->programs[ENCODER].count) problem = "this model has no encoder, so it reads neither text nor token ids; give `regard_translate_encoded` the outputs of one";
+  else if (o->sample && !(o->temperature > 0 && o->top_p >= 0 && o->top_p <= 1 && o->top_k >= 0)) problem = "temperature, top_p, top_k: wanted more than 0, 0 to 1, and a number of tokens or 0";
   if (problem) explain(error, size, "%s", problem);
   return problem ? -1 : 0;
 }
@@ -87,6 +94,11 @@ static int check_options(const RegardModel *m, const RegardOptions *o, int is_en
 /* No output is empty, as with Python's pipelines. */
 static void never_empty(RegardOptions *o) {
   if (o->min_length < 1) o->min_length = 1;
+}
+
+static RegardConstraints constraints_of(LineConstraints given, size_t line) {
+  if (given.constraints) return given.constraints[line];
+  return given.prefixes ? (RegardConstraints){.prefix = given.prefixes[line], .prefix_size = given.prefix_sizes[line]} : (RegardConstraints){0};
 }
 
 static int64_t count_characters(const char *text, size_t size) {
@@ -181,14 +193,16 @@ static int read_line(RegardResult *r, Line *line, size_t number, const char *tex
 
 /* Tokens of a source, as max_ratio counts them. */
 static int64_t length_of(const Request *r) { return r->encoded ? r->encoded->length : r->count; }
+static int is_writable(const RegardModel *m, int32_t token) {
+  return token >= 0 && token < tokenizer_size(m->target) && token < m->settings.target_vocabulary && token != EOS && m->suppressed[token] != 0xff;
+}
 
 /* Checks the tokens that the target of a line is to begin with, and the room for them. */
 static int check_prefix(const RegardResult *r, const Request *request, size_t number, char *error, size_t error_size) {
   const RegardModel *m = r->model;
   for (int64_t i = 0; i < request->prefix_count; i++) {
-    int32_t token = request->prefix[i];
-    if (token >= 0 && token < tokenizer_size(m->target) && token < m->settings.target_vocabulary && token != EOS && m->suppressed[token] != 0xff) continue;
-    explain(error, error_size, "line %zu: prefix: token %d is none that a target may hold; take those of `regard_encode_target`", number + 1, token);
+    if (is_writable(m, request->prefix[i])) continue;
+    explain(error, error_size, "line %zu: prefix: token %d is none that a target may hold; take those of `regard_encode_target`", number + 1, request->prefix[i]);
     return -1;
   }
   if (!request->prefix_count || request->prefix_count < request->max_steps) return 0;
@@ -196,21 +210,63 @@ static int check_prefix(const RegardResult *r, const Request *request, size_t nu
   return -1;
 }
 
-/* Gives the first part of each line its prefix, a copy of it. */
-static int set_prefixes(RegardResult *r, const Prefixes *prefixes, char *error, size_t error_size) {
+/* Checks the terms of a line. */
+static int check_terms(const RegardResult *r, const RegardConstraints *c, size_t number, char *error, size_t error_size) {
+  int64_t total = 0;
+  int ok = (!c->term_count || c->terms) && !(c->term_count && r->options.sample);
+  for (size_t i = 0; i < c->term_count && ok; i++) {
+    const RegardTerm *t = c->terms + i;
+    ok = t->ids && t->sizes && t->forms > 0 && t->initial_forms >= 0 && t->forms <= MOST_REQUIRED && t->initial_forms <= MOST_REQUIRED;
+    const int32_t *id = t->ids;
+    for (int32_t f = 0; ok && f < t->forms + t->initial_forms; f++) {
+      ok = t->sizes[f] > 0 && (total += t->sizes[f]) <= MOST_REQUIRED;
+      for (int32_t n = 0; ok && n < t->sizes[f]; n++) ok = *id >= 0 && *id++ < r->model->settings.target_vocabulary;
+    }
+  }
+  if (ok) return 0;
+  explain(error, error_size, "line %zu: terms: wanted forms of 1 or more tokens of a vocabulary of %d, at least one of each term, %d tokens in all at most, and no sampling", number + 1, r->model->settings.target_vocabulary, MOST_REQUIRED);
+  return -1;
+}
+
+/* Finds the table of what a line may not hold among those that are open, or opens it. */
+static int set_banned(RegardResult *r, Request *request, const RegardConstraints *c, char *error, size_t error_size) {
+  Banned *b = r->banned;
+  while (b && (b->table != c->banned || b->count != c->banned_count)) b = b->next;
+  if (!b) {
+    if (!(b = banned_open(c->banned, c->banned_count, r->model->settings.target_vocabulary, error, error_size))) return -1;
+    b->next = r->banned, r->banned = b;
+  }
+  request->banned = b;
+  return 0;
+}
+
+/* Gives the first part of each line what is asked of it; its prefix is copied. */
+static int set_constraints(RegardResult *r, LineConstraints given, char *error, size_t error_size) {
+  const Settings *s = &r->model->settings;
   size_t total = 0, start = 0;
-  for (size_t i = 0; i < r->count; i++) total += prefixes->counts[i];
+  for (size_t i = 0; i < r->count; i++) total += constraints_of(given, i).prefix_size;
   r->prefixes = malloc((total + 1) * sizeof *r->prefixes);
   if (!r->prefixes) return -1;
   for (size_t i = 0; i < r->count; i++) {
     const Line *line = r->lines + i;
-    size_t count = prefixes->counts[i];
-    if (!line->parts || !count) continue;
+    RegardConstraints c = constraints_of(given, i);
+    if (!line->parts || (!given.constraints && !c.prefix_size)) continue;
     Request *request = r->segments[line->first].request;
-    memcpy(r->prefixes + start, prefixes->ids[i], count * sizeof *r->prefixes);
-    request->prefix = r->prefixes + start, request->prefix_count = (int64_t)count, start += count;
-    request->max_steps = most_steps_with(r->model, &r->options, length_of(request), request->prefix_count);
-    if (check_prefix(r, request, i, error, error_size)) return -1;
+    if (c.prefix_size && !c.prefix) {
+      explain(error, error_size, "line %zu: prefix: wanted %zu tokens, got none", i + 1, c.prefix_size);
+      return -1;
+    }
+    if (c.prefix_size) memcpy(r->prefixes + start, c.prefix, c.prefix_size * sizeof *r->prefixes);
+    request->prefix = r->prefixes + start, request->prefix_count = (int64_t)c.prefix_size, start += c.prefix_size;
+    if (check_terms(r, &c, i, error, error_size)) return -1;
+    request->terms = terms_of(c.terms, c.term_count);
+    request->max_steps = c.max_steps ? c.max_steps : most_steps_with(r->model, &r->options, length_of(request), request->prefix_count + request->terms.required);
+    if (request->max_steps < 1 || (s->target_positions > 0 && request->max_steps > s->target_positions)) {
+      explain(error, error_size, "line %zu: max_steps: wanted 1 to %d, got %lld", i + 1, s->target_positions > 0 ? s->target_positions : INT32_MAX, (long long)request->max_steps);
+      return -1;
+    }
+    if (check_prefix(r, request, i, error, error_size) || (c.banned_count && set_banned(r, request, &c, error, error_size))) return -1;
+    if (given.constraints) request->sampling_key = c.sampling_key;
   }
   return 0;
 }
@@ -233,16 +289,16 @@ static int make_requests(RegardResult *r) {
   for (Segment *s = r->segments; s < r->segments + r->segment_count; s++) {
     if (!s->ids && !s->encoded) continue;
     s->request = next++;
-    *s->request = (Request){.source = s->ids, .count = s->encoded ? s->encoded->entries : s->count, .encoded = s->encoded, .options = &r->options};
+    *s->request = (Request){.source = s->ids, .count = s->encoded ? s->encoded->entries : s->count, .encoded = s->encoded, .options = &r->options, .sampling_key = s->ids ? sampling_key(s->ids, s->count) : 0};
     s->request->max_steps = most_steps(r->model, &r->options, length_of(s->request));
   }
   return 0;
 }
 
-static int read_lines(RegardResult *r, const char *const *lines, const size_t *sizes, const Prefixes *prefixes, char *error, size_t error_size) {
+static int read_lines(RegardResult *r, const char *const *lines, const size_t *sizes, LineConstraints constraints, char *error, size_t error_size) {
   TextBuffer clean = {0};
   int failed = 0;
-  for (size_t i = 0; i < r->count && !failed; i++) failed = read_line(r, r->lines + i, i, lines[i], sizes[i], prefixes && prefixes->counts[i], &clean, error, error_size);
+  for (size_t i = 0; i < r->count && !failed; i++) failed = read_line(r, r->lines + i, i, lines[i], sizes[i], constraints_of(constraints, i).prefix_size > 0, &clean, error, error_size);
   text_free(&clean);
   return failed ? -1 : make_requests(r);
 }
@@ -362,7 +418,7 @@ static int append_decoded(RegardResult *r, Translation *t, int64_t number, const
   free(links);
   if (failed) return -1;
   memcpy(t->tokens.data + t->tokens.size, h->ids, (size_t)h->count * sizeof(int32_t));
-  t->tokens.size += (size_t)h->count, t->score += h->score;
+  t->tokens.size += (size_t)h->count, t->score += h->score, t->is_complete &= h->is_complete;
   return 0;
 }
 
@@ -380,6 +436,7 @@ static int join_parts(RegardResult *r, Line *line, int32_t rank, Forced *forced)
   int64_t source = 0, repeated = 0;
   size_t parts = (size_t)line->parts + 1;
   t->repetitions = calloc(parts, sizeof *t->repetitions), t->times = calloc(parts, sizeof *t->times), t->parts = calloc(parts, sizeof *t->parts);
+  t->is_complete = 1;
   int failed = !t->repetitions || !t->times || !t->parts || append_text(&t->text, "", 0);
   for (int64_t p = 0; p < line->parts && !failed; p++) {
     const Segment *segment = r->segments + line->first + p;
@@ -490,6 +547,7 @@ REGARD_API void regard_free(RegardResult *r) {
     if (r->segments[i].request) free_hypotheses(r->segments[i].request);
     free(r->segments[i].ids), text_free(&r->segments[i].text);
   }
+  for (Banned *b; (b = r->banned); banned_free(b)) r->banned = b->next;
   trace_free(r->trace), free(r->prefixes);
   free(r->requests), free(r->segments), free(r->lines), free(r);
 }
@@ -500,7 +558,7 @@ static int result_failed(RegardResult *r, size_t count, char *error, size_t erro
   return -1;
 }
 
-static RegardResult *open_result(RegardModel *model, Sources sources, size_t count, const Prefixes *prefixes, const RegardOptions *options, char *error, size_t error_size) {
+static RegardResult *open_result(RegardModel *model, Sources sources, size_t count, LineConstraints constraints, const RegardOptions *options, char *error, size_t error_size) {
   if (error && error_size) error[0] = 0;
   if (check_options(model, options, sources.encoded != NULL, error, error_size)) return NULL;
   RegardResult *r = calloc(1, sizeof *r);
@@ -508,14 +566,14 @@ static RegardResult *open_result(RegardModel *model, Sources sources, size_t cou
   if (r) {
     *r = (RegardResult){.model = model, .options = *options, .count = count, .lines = calloc(count + 1, sizeof *r->lines)};
     if (sources.lines) never_empty(&r->options);
-    failed = !r->lines || (sources.encoded ? read_encoded(r, sources.encoded, error, error_size) : sources.ids ? read_ids(r, sources.ids, sources.sizes, error, error_size) : read_lines(r, sources.lines, sources.sizes, prefixes, error, error_size));
-    failed = failed || (prefixes && set_prefixes(r, prefixes, error, error_size)) || (options->trace && open_trace(r, error, error_size));
+    failed = !r->lines || (sources.encoded ? read_encoded(r, sources.encoded, error, error_size) : sources.ids ? read_ids(r, sources.ids, sources.sizes, error, error_size) : read_lines(r, sources.lines, sources.sizes, constraints, error, error_size));
+    failed = failed || ((constraints.constraints || constraints.prefixes) && set_constraints(r, constraints, error, error_size)) || (options->trace && open_trace(r, error, error_size));
   }
   return failed && result_failed(r, count, error, error_size) ? NULL : r;
 }
 
-RegardResult *result_open(RegardModel *model, const char *const *lines, const size_t *sizes, size_t count, const Prefixes *prefixes, const RegardOptions *options, char *error, size_t error_size) {
-  return open_result(model, (Sources){.lines = lines, .sizes = sizes}, count, prefixes, options, error, error_size);
+RegardResult *result_open(RegardModel *model, const char *const *lines, const size_t *sizes, size_t count, LineConstraints constraints, const RegardOptions *options, char *error, size_t error_size) {
+  return open_result(model, (Sources){.lines = lines, .sizes = sizes}, count, constraints, options, error, error_size);
 }
 
 Request *result_requests(RegardResult *r, int64_t *count) {
@@ -525,25 +583,23 @@ Request *result_requests(RegardResult *r, int64_t *count) {
 
 int result_finish(RegardResult *r) { return make_all_lines(r); }
 
-static RegardResult *translate(RegardModel *model, Sources sources, size_t count, const Prefixes *prefixes, const RegardOptions *options, char *error, size_t error_size) {
-  RegardResult *r = open_result(model, sources, count, prefixes, options, error, error_size);
+static RegardResult *translate(RegardModel *model, Sources sources, size_t count, LineConstraints constraints, const RegardOptions *options, char *error, size_t error_size) {
+  RegardResult *r = open_result(model, sources, count, constraints, options, error, error_size);
   if (!r) return NULL;
   int failed = search_all(model, r->requests, (int64_t)r->request_count, options->threads) || make_all_lines(r);
   return failed && result_failed(r, count, error, error_size) ? NULL : r;
 }
 
 REGARD_API RegardResult *regard_translate(RegardModel *model, const char *const *lines, const size_t *sizes, size_t count, const RegardOptions *options, char *error, size_t error_size) {
-  return translate(model, (Sources){.lines = lines, .sizes = sizes}, count, NULL, options, error, error_size);
+  return translate(model, (Sources){.lines = lines, .sizes = sizes}, count, (LineConstraints){0}, options, error, error_size);
 }
 
 REGARD_API RegardResult *regard_continue(RegardModel *model, const char *const *lines, const size_t *sizes, size_t count, const int32_t *const *prefixes, const size_t *prefix_sizes, const RegardOptions *options, char *error, size_t error_size) {
-  Prefixes given = {prefixes, prefix_sizes};
-  return translate(model, (Sources){.lines = lines, .sizes = sizes}, count, &given, options, error, error_size);
+  return translate(model, (Sources){.lines = lines, .sizes = sizes}, count, (LineConstraints){NULL, prefixes, prefix_sizes}, options, error, error_size);
 }
 
-REGARD_API RegardResult *regard_translate_ids(RegardModel *model, const int32_t *const *ids, const size_t *counts, size_t count, const int32_t *const *prefixes, const size_t *prefix_sizes, const RegardOptions *options, char *error, size_t error_size) {
-  Prefixes given = {prefixes, prefix_sizes};
-  return translate(model, (Sources){.ids = ids, .sizes = counts}, count, prefixes ? &given : NULL, options, error, error_size);
+REGARD_API RegardResult *regard_translate_ids(RegardModel *model, const int32_t *const *ids, const size_t *counts, size_t count, const RegardConstraints *constraints, const RegardOptions *options, char *error, size_t error_size) {
+  return translate(model, (Sources){.ids = ids, .sizes = counts}, count, (LineConstraints){constraints, NULL, NULL}, options, error, error_size);
 }
 
 /* No sources are one that fits no model. */
@@ -552,9 +608,8 @@ static Sources encoded_sources(const RegardEncoded *encoded) {
   return (Sources){.encoded = encoded ? encoded : &MISSING};
 }
 
-REGARD_API RegardResult *regard_translate_encoded(RegardModel *model, const RegardEncoded *sources, size_t count, const int32_t *const *prefixes, const size_t *prefix_sizes, const RegardOptions *options, char *error, size_t error_size) {
-  Prefixes given = {prefixes, prefix_sizes};
-  return translate(model, encoded_sources(sources), count, prefixes ? &given : NULL, options, error, error_size);
+REGARD_API RegardResult *regard_translate_encoded(RegardModel *model, const RegardEncoded *sources, size_t count, const RegardConstraints *constraints, const RegardOptions *options, char *error, size_t error_size) {
+  return translate(model, encoded_sources(sources), count, (LineConstraints){constraints, NULL, NULL}, options, error, error_size);
 }
 
 REGARD_API size_t regard_count(const RegardResult *r) { return r->count; }
@@ -568,6 +623,8 @@ REGARD_API const char *regard_text(const RegardResult *r, size_t line, int32_t r
   if (size) *size = text->size;
   return text->data;
 }
+
+REGARD_API int regard_is_complete(const RegardResult *r, size_t line, int32_t rank) { return r->lines[line].hypotheses[rank].is_complete; }
 
 REGARD_API const int32_t *regard_tokens(const RegardResult *r, size_t line, int32_t rank, size_t *count) {
   const TokenBuffer *tokens = &r->lines[line].hypotheses[rank].tokens;
@@ -682,11 +739,11 @@ REGARD_API void regard_stream_free(RegardStream *s) {
   text_free(&s->text), text_free(&s->out), free(s->words), free(s);
 }
 
-static RegardStream *open_stream(RegardModel *model, Sources sources, const Prefixes *prefixes, const RegardOptions *options, char *error, size_t error_size) {
+static RegardStream *open_stream(RegardModel *model, Sources sources, const RegardConstraints *constraints, const RegardOptions *options, char *error, size_t error_size) {
   RegardOptions greedy = *options;
   greedy.beam = greedy.nbest = 1, greedy.attention = greedy.alignments = greedy.trace = 0;
   RegardStream *s = calloc(1, sizeof *s);
-  RegardResult *r = s ? open_result(model, sources, 1, prefixes, &greedy, error, error_size) : NULL;
+  RegardResult *r = s ? open_result(model, sources, 1, (LineConstraints){constraints, NULL, NULL}, &greedy, error, error_size) : NULL;
   if (r && (s->decoder = take_decoder(model, team_size(model, options->threads)))) {
     s->result = r, s->search = (Search){.decoder = s->decoder};
     return s;
@@ -700,14 +757,12 @@ REGARD_API RegardStream *regard_stream(RegardModel *model, const char *line, siz
   return open_stream(model, (Sources){.lines = &line, .sizes = &size}, NULL, options, error, error_size);
 }
 
-REGARD_API RegardStream *regard_stream_ids(RegardModel *model, const int32_t *const *ids, const size_t *count, const int32_t *const *prefix, const size_t *prefix_size, const RegardOptions *options, char *error, size_t error_size) {
-  Prefixes given = {prefix, prefix_size};
-  return open_stream(model, (Sources){.ids = ids, .sizes = count}, prefix ? &given : NULL, options, error, error_size);
+REGARD_API RegardStream *regard_stream_ids(RegardModel *model, const int32_t *const *ids, const size_t *count, const RegardConstraints *constraints, const RegardOptions *options, char *error, size_t error_size) {
+  return open_stream(model, (Sources){.ids = ids, .sizes = count}, constraints, options, error, error_size);
 }
 
-REGARD_API RegardStream *regard_stream_encoded(RegardModel *model, const RegardEncoded *source, const int32_t *const *prefix, const size_t *prefix_size, const RegardOptions *options, char *error, size_t error_size) {
-  Prefixes given = {prefix, prefix_size};
-  return open_stream(model, encoded_sources(source), prefix ? &given : NULL, options, error, error_size);
+REGARD_API RegardStream *regard_stream_encoded(RegardModel *model, const RegardEncoded *source, const RegardConstraints *constraints, const RegardOptions *options, char *error, size_t error_size) {
+  return open_stream(model, encoded_sources(source), constraints, options, error, error_size);
 }
 
 /* Decodes one more token of the segment. Returns the tokens so far, and whether they are all; NULL: there is no memory. */

@@ -7,7 +7,7 @@ const OPTIONS = [ // the fields of RegardOptions in regard.h: name, offset, whet
   ["beam", 0], ["nbest", 4], ["lengthPenalty", 8, true], ["maxRatio", 16, true], ["maxExtra", 24], ["minLength", 28], ["maxLength", 32],
   ["noRepeatNgram", 36], ["maxLine", 40], ["maxWhole", 44], ["threads", 48], ["attention", 52], ["alignments", 56], ["trace", 60], ["split", 64],
 ];
-const OPTIONS_SIZE = 72, ALIGNED = 64, ERROR_SIZE = 1024, EOS = 3;
+const OPTIONS_SIZE = 104, ALIGNED = 64, ERROR_SIZE = 1024, EOS = 3;
 const ROLES = ["encoder", "cross", "decoder"];
 const ATTENTION = ["none", "cross", "all"];
 const FATES = ["pruned", "kept", "ended"], CANDIDATE_SIZE = 32;

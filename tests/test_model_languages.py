@@ -21,7 +21,6 @@ from regard.model_folder import (
     CONFIG,
     LANGUAGES,
     check_folder,
-    fingerprints,
     folder_languages,
     load_language_id,
     load_settings,
@@ -30,6 +29,7 @@ from regard.model_folder import (
     seal_folder,
 )
 from regard.pipeline import RuntimeTranslator
+from regard.seal import fingerprints
 from regard.training.recipe import read_run_recipe
 
 SETTINGS: dict[str, Any] = {

@@ -70,11 +70,13 @@ def assert_same(actual: list[Any], expected: list[Any]) -> None:
             other.alignments,
             other.repetition,
         )
-        assert one.score == pytest.approx(other.score, abs=2e-4, rel=1e-5)
+        assert one.score == pytest.approx(other.score, abs=2e-4, rel=5e-5)
         assert [(p.source, p.text, p.doubtful) for p in one.parts] == [
             (p.source, p.text, p.doubtful) for p in other.parts
         ]
-        assert [part.score for part in one.parts] == pytest.approx([part.score for part in other.parts], abs=2e-4)
+        assert [part.score for part in one.parts] == pytest.approx(
+            [part.score for part in other.parts], abs=2e-4, rel=5e-5
+        )
         assert [h.tokens for h in one.nbest] == [h.tokens for h in other.nbest]
         assert [h.score for h in one.nbest] == pytest.approx([h.score for h in other.nbest], abs=2e-4)
 
@@ -463,7 +465,7 @@ def test_encoded_sources_are_refused_unless_they_fit(tmp_path: Path, decoder: st
     options.attention = options.alignments = 0
     library, error = model._library, ctypes.create_string_buffer(1024)
     assert not library.regard_translate_encoded(
-        model._model, None, 2, None, None, ctypes.byref(_structure(options)), error, 1024
+        model._model, None, 2, None, ctypes.byref(_structure(options)), error, 1024
     )
     assert error.value.startswith(b"source 1: wanted 1 to 1048576 entries")
     for read in (

@@ -18,11 +18,15 @@ class Replies:
 
     def __call__(self, message: Message, is_wanted: Callable[[], bool] = lambda: True) -> None:
         """Write a reply, frame by frame as long as it `is_wanted`; one to a server that has gone is dropped."""
-        for content in frames(message):
-            if not is_wanted():
-                self._write(dropped(message["number"]))
-                return
-            self._write(content)
+        try:
+            for content in frames(message):
+                if not is_wanted():
+                    self._write(dropped(message["number"]))
+                    return
+                self._write(content)
+        except Exception:  # while a part of it was made
+            self._write(dropped(message["number"]))
+            raise
 
     def _write(self, content: bytes) -> None:
         with self._lock, contextlib.suppress(BrokenPipeError, ValueError):

@@ -10,6 +10,10 @@ from typing import Any, BinaryIO
 from regard.serving.frames import Message, dropped, error_message, frames
 
 
+SWITCH_SECONDS = 0.0005
+"""Most that a thread which has something to do waits for one that computes; Python's own is ten times that."""
+
+
 class Replies:
     """Writes replies to the server, from any thread."""
 

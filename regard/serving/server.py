@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import logging
 import math
 import signal
 import socket
+import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -20,6 +22,7 @@ from regard.serving.calls import LOG
 from regard.serving.process_service import ProcessService, ServiceSettings
 from regard.serving.protocol import CONNECTIONS, TimedProtocol, WaitingConnections
 from regard.serving.proxies import TrustedProxies
+from regard.serving.replies import SWITCH_SECONDS
 from regard.serving.server_settings import ServerSettings
 from regard.serving.service import Pair
 
@@ -61,6 +64,7 @@ def serve(
     say: Say = print,
 ) -> None:
     """Serve models until SIGINT or SIGTERM. Raises RegardError for models, UsageError for the address."""
+    sys.setswitchinterval(SWITCH_SECONDS)
     with contextlib.closing(listen(host, port)) as listener:
         asyncio.run(_serve(listener, paths, service_settings, server_settings, languages, say))
 
@@ -77,6 +81,7 @@ async def _serve(
     app = create_app(service, server_settings, queue_depth=lambda: sum(lines for lines, _ in service.backlog.values()))
     asyncio.get_running_loop().set_exception_handler(_RareErrors())
     await service.start(paths, languages)
+    gc.freeze()  # what is there to the end need not be searched for garbage, while all others wait
     try:
         for model in service.models.values():
             pairs = ", ".join(" → ".join(filter(None, pair)) for pair in model.pairs if any(pair))

@@ -16,7 +16,7 @@ from typing import BinaryIO, Protocol
 
 from regard.runtime.model import is_runtime_file
 from regard.serving.frames import Message, error_message, read_frames
-from regard.serving.replies import SWITCH_SECONDS, Replies
+from regard.serving.replies import Replies
 
 
 class EngineModel(Protocol):
@@ -70,7 +70,7 @@ def main() -> None:
     parser.add_argument("--answer-limit", type=int, default=32_000_000)
     parser.add_argument("--threads", type=int, default=1)
     given = parser.parse_args()
-    sys.setswitchinterval(SWITCH_SECONDS)
+    sys.setswitchinterval(0.0005)  # a thread that computes lets others wait no longer
     calls, reply = _standard_streams()
     try:
         with warnings.catch_warnings(record=True) as caught:

@@ -9,7 +9,6 @@ import asyncio
 import json
 import struct
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
 from typing import Any, BinaryIO
 
 from regard.errors import DataError, LineError, RegardError, UsageError
@@ -61,41 +60,34 @@ def read_frames(file: BinaryIO) -> Iterator[Message]:
             content.clear()
 
 
-@dataclass
-class _Begun:
-    """A message of which frames have come."""
-
-    content: bytearray = field(default_factory=bytearray)
-    raw: list[list[bytes]] = field(default_factory=lambda: [[]])
-
-    def parse(self) -> Message:
-        message: Message = json.loads(self.content)
-        return message | {"raw": [RawJson(pieces) for pieces in self.raw[:-1]]} if self.raw[0] else message
+def _parse(content: bytearray, raw: list[list[bytes]]) -> Message:
+    message: Message = json.loads(content)
+    return message | {"raw": [RawJson(pieces) for pieces in raw[:-1]]} if raw[0] else message
 
 
 class FrameReader:
     """Messages of a process, whose frames may come between each other."""
 
     def __init__(self, reader: asyncio.StreamReader) -> None:
-        self._reader, self._begun = reader, dict[int, _Begun]()
+        self._reader, self._begun = reader, dict[int, tuple[bytearray, list[list[bytes]]]]()
 
     async def receive(self) -> Message | None:
         """Read the next message; None at the end of the process."""
         try:
             while True:
                 length, number, follows = _HEAD.unpack(await self._reader.readexactly(_HEAD.size))
-                begun = self._begun.setdefault(number, _Begun())
+                content, raw = begun = self._begun.setdefault(number, (bytearray(), [[]]))
                 piece = await self._reader.readexactly(length)
                 if follows in (_RAW, _RAW_LAST):
-                    begun.raw[-1].append(piece)
-                    begun.raw += [[]] * (follows == _RAW_LAST)
+                    raw[-1].append(piece)
+                    raw += [[]] * (follows == _RAW_LAST)
                     continue
-                begun.content += piece
+                content += piece
                 if follows == _MORE:
                     continue
                 del self._begun[number]
                 if follows == _LAST:
-                    return await asyncio.to_thread(begun.parse) if len(begun.content) > _ASIDE else begun.parse()
+                    return await asyncio.to_thread(_parse, *begun) if len(content) > _ASIDE else _parse(*begun)
         except (asyncio.IncompleteReadError, ConnectionError):
             return None
 

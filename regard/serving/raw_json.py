@@ -1,4 +1,4 @@
-"""JSON in pieces of bounded length: parts of it may be text already, so that attention is written once, never parsed."""
+"""JSON in pieces: parts of it may be text already, so that attention weights are written once and never parsed."""
 
 from __future__ import annotations
 
@@ -71,7 +71,9 @@ def weights_json(weights: Any, digits: int = 5) -> Iterator[bytes]:
     for start in range(0, len(weights), step):
         numbers = np.nan_to_num(weights[start : start + step] * 10**digits).round().clip(0, 10**digits)
         texts = _texts(digits)[numbers.astype(np.int32)].tolist()
-        yield (("," if start else "") + ",".join(texts if weights.ndim == 1 else [f"[{','.join(row)}]" for row in texts])).encode()
+        yield (
+            ("," if start else "") + ",".join(texts if weights.ndim == 1 else [f"[{','.join(row)}]" for row in texts])
+        ).encode()
     yield b"]"
 
 

@@ -10,10 +10,6 @@ from typing import Any, BinaryIO
 from regard.serving.frames import Message, dropped, error_message, frames
 
 
-SWITCH_SECONDS = 0.0005
-"""Most that a thread which has something to do waits for one that computes; Python's own is ten times that."""
-
-
 class Replies:
     """Writes replies to the server, from any thread."""
 
@@ -22,15 +18,11 @@ class Replies:
 
     def __call__(self, message: Message, is_wanted: Callable[[], bool] = lambda: True) -> None:
         """Write a reply, frame by frame as long as it `is_wanted`; one to a server that has gone is dropped."""
-        try:
-            for content in frames(message):
-                if not is_wanted():
-                    self._write(dropped(message["number"]))
-                    return
-                self._write(content)
-        except Exception:  # while a part of it was made
-            self._write(dropped(message["number"]))
-            raise
+        for content in frames(message):
+            if not is_wanted():
+                self._write(dropped(message["number"]))
+                return
+            self._write(content)
 
     def _write(self, content: bytes) -> None:
         with self._lock, contextlib.suppress(BrokenPipeError, ValueError):
@@ -38,7 +30,8 @@ class Replies:
             self._file.flush()
 
     def fail(self, number: int, problem: Exception) -> None:
-        """Reply with an error."""
+        """Reply with an error, also in the middle of another reply."""
+        self._write(dropped(number))
         self({"number": number, "error": error_message(problem)})
 
 

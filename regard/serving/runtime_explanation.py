@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import itertools
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +17,7 @@ from regard.serving.raw_json import RawJson, array_pieces, json_pieces, weights_
 MOST_NBEST = 5
 """Hypotheses of an explanation if nobody says how many, and the beam has as many."""
 _EOS = 3
-_PACKED, _TOGETHER = 65_535, 3 << 13  # weights that are packed at once, without padding between them
+_PACKED = 65_535
 
 
 @dataclass(frozen=True)
@@ -63,9 +63,13 @@ class Explainer:
         }
 
     def _attention(self, name: str, role: str, weights: Any, rank: int) -> Message:
-        (heads, rows, columns), flat = weights.shape, weights.ravel()
-        pieces = _packed(flat) if self.is_packed else weights_json(flat)
-        values = RawJson(pieces if rank else list(pieces))  # those of the first hypothesis are written twice
+        heads, rows, columns = weights.shape
+        if self.is_packed:
+            numbers = (weights * _PACKED).round().clip(0, _PACKED).astype("<u2")
+            values = RawJson([b'"%b"' % base64.b64encode(numbers.tobytes())])
+        else:
+            pieces = weights_json(weights.ravel())
+            values = RawJson(pieces if rank else list(pieces))  # those of the first hypothesis are written twice
         return {"name": name, "role": role, "heads": heads, "rows": rows, "columns": columns, "weights": values}
 
     def _step(self, step: SearchStep) -> Message:
@@ -81,14 +85,6 @@ class Explainer:
             if word >= 0:
                 words[word].append(token)
         return {"texts": [self.model.decode(word, is_target) for word in words], "ofTokens": indices}
-
-
-def _packed(weights: Any) -> Iterable[bytes]:
-    yield b'"'
-    for start in range(0, len(weights), _TOGETHER):
-        numbers = (weights[start : start + _TOGETHER] * _PACKED).round().clip(0, _PACKED).astype("<u2")
-        yield base64.b64encode(numbers.tobytes())
-    yield b'"'
 
 
 def next_step_options(options: Options, prefix: Sequence[int]) -> Options:

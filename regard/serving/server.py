@@ -22,7 +22,6 @@ from regard.serving.calls import LOG
 from regard.serving.process_service import ProcessService, ServiceSettings
 from regard.serving.protocol import CONNECTIONS, TimedProtocol, WaitingConnections
 from regard.serving.proxies import TrustedProxies
-from regard.serving.replies import SWITCH_SECONDS
 from regard.serving.server_settings import ServerSettings
 from regard.serving.service import Pair
 
@@ -64,7 +63,7 @@ def serve(
     say: Say = print,
 ) -> None:
     """Serve models until SIGINT or SIGTERM. Raises RegardError for models, UsageError for the address."""
-    sys.setswitchinterval(SWITCH_SECONDS)
+    sys.setswitchinterval(0.0005)  # a thread that computes lets others wait no longer
     with contextlib.closing(listen(host, port)) as listener:
         asyncio.run(_serve(listener, paths, service_settings, server_settings, languages, say))
 

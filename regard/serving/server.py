@@ -27,8 +27,8 @@ from regard.serving.service import Pair
 
 HEADER_BYTES = 1 << 18
 """Most bytes of a request's head: some clients send the text in the address."""
-_ACCEPTED = 4
-"""Connections that are taken at once, before others get on and any of those that wait too long is ended."""
+_ACCEPTED = 32
+"""Connections that are taken at once, before any of those that wait too long is ended."""
 _FILES = 96
 """Descriptors that are left for files and processes."""
 Say = Callable[[str], None]

@@ -624,6 +624,14 @@ def _problem(message: str) -> Exception:
     return MemoryError(message) if "memory" in message else UsageError(message)
 
 
+_QUICK = (
+    *("card", "languages", "options", "layers", "layer", "token", "words", "decode", "free_text", "count"),
+    *("hypotheses", "text", "score", "tokens", "log_probs", "alignment", "attention", "repetition", "source"),
+    *("parts", "part", "note", "steps", "open_hypotheses", "open_tokens", "candidates"),
+)
+"""Functions that take microseconds: who lets go of Python's lock for one waits for each thread that computes."""
+
+
 def _declared(library: ctypes.CDLL) -> ctypes.CDLL:
     """Declare argument and result types of the functions of regard.h."""
     pointer, size, integer, text = ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int32, ctypes.c_char_p
@@ -680,7 +688,9 @@ def _declared(library: ctypes.CDLL) -> ctypes.CDLL:
         "next_tokens": (ids, [pointer, counted]),
         "stream_free": (None, [pointer]),
     }
+    held = ctypes.PyDLL(library._name, handle=library._handle)
     for name, (result, arguments) in functions.items():
-        function = getattr(library, f"regard_{name}")
+        function = getattr(held if name in _QUICK else library, f"regard_{name}")
         function.restype, function.argtypes = result, arguments
+        setattr(library, f"regard_{name}", function)
     return library

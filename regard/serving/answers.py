@@ -3,11 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
 
+from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 PIECE = 1 << 16
 """Bytes that are written at once."""
+
+
+async def let_go(pieces: list[bytes]) -> AsyncIterator[bytes]:
+    """Yield pieces of an answer, each of which is let go once it was sent."""
+    pieces.reverse()
+    while pieces:
+        yield pieces.pop()
+        await asyncio.sleep(0)
 
 
 class AnswersInPieces:
@@ -23,8 +33,10 @@ class AnswersInPieces:
 
         async def send_pieces(message: Message) -> None:
             body = message.get("body", b"")
+            size = int(Headers(raw=message.get("headers", [])).get("content-length", 0))
+            if size > PIECE:
+                self._make_room(task, size)
             if len(body) > PIECE:
-                self._make_room(task, len(body))
                 for start in range(0, len(body) - PIECE, PIECE):
                     await send({**message, "body": body[start : start + PIECE], "more_body": True})
                     await asyncio.sleep(0)

@@ -6,6 +6,7 @@ It ends when its standard input does, so it never outlives the server; signals o
 from __future__ import annotations
 
 import argparse
+import gc
 import os
 import signal
 import sys
@@ -69,6 +70,7 @@ def main() -> None:
     parser.add_argument("--answer-limit", type=int, default=32_000_000)
     parser.add_argument("--threads", type=int, default=1)
     given = parser.parse_args()
+    sys.setswitchinterval(0.0005)  # a thread that computes lets others wait no longer
     calls, reply = _standard_streams()
     try:
         with warnings.catch_warnings(record=True) as caught:
@@ -79,6 +81,7 @@ def main() -> None:
         reply({"error": error_message(problem)})
         sys.exit(1)
     warnings.simplefilter("ignore")
+    gc.freeze()  # as in the server
     serve_calls(model, calls, reply)
     os._exit(0)  # threads may be in the middle of a sentence that nobody waits for
 

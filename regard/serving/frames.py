@@ -1,31 +1,47 @@
-"""Messages between the server and its engine processes: JSON in frames, a long one in several of bounded length."""
+"""Messages between the server and its engine processes: JSON in frames, a long one in several of bounded length.
+
+A value that is JSON text already has frames of its own before those of its message, and is never parsed.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import json
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, BinaryIO
 
 from regard.errors import DataError, LineError, RegardError, UsageError
+from regard.serving.raw_json import RawJson, split_raw
 
 PIECE = 1 << 16
 """Bytes of a frame, at most."""
 Message = dict[str, Any]
 _HEAD = struct.Struct("<IQB")  # bytes, number of the call, what follows
-_MORE, _LAST, _DROPPED = range(3)
+_MORE, _LAST, _DROPPED, _RAW, _RAW_LAST = range(5)
 _ASIDE = 1 << 18  # bytes from which on a message is parsed in a thread
 _KINDS: dict[str, type[RegardError]] = {"usage": UsageError, "data": DataError, "failed": RegardError}
 
 
 def frames(message: Message) -> Iterator[bytes]:
-    """Yield a message as frames. Whoever stops early sends `dropped` of its number."""
-    content = json.dumps(message, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
-    number = message.get("number", 0)
-    for start in range(0, len(content), PIECE):
-        piece = content[start : start + PIECE]
-        yield _HEAD.pack(len(piece), number, _MORE if start + PIECE < len(content) else _LAST) + piece
+    """Yield a message as frames. Whoever stops early sends `dropped` of its number.
+
+    What is RawJson in it becomes a number, and is received as that item of the message's "raw".
+    """
+    number, (content, raw) = message.get("number", 0), split_raw(message, lambda index: index)
+    for value in raw:
+        yield from _frames(number, value.pieces, _RAW, _RAW_LAST)
+    yield from _frames(number, [content], _MORE, _LAST)
+
+
+def _frames(number: int, pieces: Iterable[bytes], more: int, last: int) -> Iterator[bytes]:
+    content = bytearray()
+    for piece in pieces:
+        content += piece
+        while len(content) > PIECE:
+            yield _HEAD.pack(PIECE, number, more) + content[:PIECE]
+            del content[:PIECE]
+    yield _HEAD.pack(len(content), number, last) + content
 
 
 def dropped(number: int) -> bytes:
@@ -44,25 +60,34 @@ def read_frames(file: BinaryIO) -> Iterator[Message]:
             content.clear()
 
 
+def _parse(content: bytearray, raw: list[list[bytes]]) -> Message:
+    message: Message = json.loads(content)
+    return message | {"raw": [RawJson(pieces) for pieces in raw[:-1]]} if raw[0] else message
+
+
 class FrameReader:
     """Messages of a process, whose frames may come between each other."""
 
     def __init__(self, reader: asyncio.StreamReader) -> None:
-        self._reader, self._begun = reader, dict[int, bytearray]()
+        self._reader, self._begun = reader, dict[int, tuple[bytearray, list[list[bytes]]]]()
 
     async def receive(self) -> Message | None:
         """Read the next message; None at the end of the process."""
         try:
             while True:
                 length, number, follows = _HEAD.unpack(await self._reader.readexactly(_HEAD.size))
-                content = self._begun.setdefault(number, bytearray())
-                content += await self._reader.readexactly(length)
+                content, raw = begun = self._begun.setdefault(number, (bytearray(), [[]]))
+                piece = await self._reader.readexactly(length)
+                if follows in (_RAW, _RAW_LAST):
+                    raw[-1].append(piece)
+                    raw += [[]] * (follows == _RAW_LAST)
+                    continue
+                content += piece
                 if follows == _MORE:
                     continue
                 del self._begun[number]
                 if follows == _LAST:
-                    parse = json.loads
-                    return await asyncio.to_thread(parse, content) if len(content) > _ASIDE else parse(content)
+                    return await asyncio.to_thread(_parse, *begun) if len(content) > _ASIDE else _parse(*begun)
         except (asyncio.IncompleteReadError, ConnectionError):
             return None
 

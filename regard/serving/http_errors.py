@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any
 
-from starlette.responses import Response
+from starlette.responses import Response, StreamingResponse
 
 from regard.errors import DataError, RegardError, UsageError
-from regard.serving.raw_json import to_json
+from regard.serving.answers import PIECE, let_go
+from regard.serving.raw_json import json_pieces
 from regard.serving.service import DeadlineExceeded, Overloaded
 
 DEEPL = "/v2"
@@ -81,4 +82,7 @@ def json_response(
     content: Any, status: int = 200, headers: Mapping[str, str] | None = None, media_type: str = "application/json"
 ) -> Response:
     """Return JSON in UTF-8. Numbers that JSON lacks become null, and halves of characters question marks."""
-    return Response(to_json(content).encode("utf-8", "replace"), status, headers, media_type)
+    pieces = list(json_pieces(content))
+    if (size := sum(map(len, pieces))) <= PIECE:
+        return Response(b"".join(pieces), status, headers, media_type)
+    return StreamingResponse(let_go(pieces), status, {**(headers or {}), "Content-Length": str(size)}, media_type)

@@ -8,6 +8,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 
 from regard.serving.http_errors import QUOTA_EXCEEDED, HttpError
 
@@ -88,6 +89,7 @@ class Limits:
         return bucket
 
 
+@lru_cache(4096)
 def address_group(host: str) -> str:
     """Return what an address is counted as: itself, or the network of 64 bits that one owner of IPv6 addresses has."""
     try:

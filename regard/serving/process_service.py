@@ -143,7 +143,7 @@ class ProcessService:
             return []
         message = {"call": "translate", "lines": list(lines), "search": asdict(search)}
         reply = await self._pool(model).call(message, len(lines), sum(map(len, lines)), deadline)
-        return [_served_line(line) for line in reply["lines"]]
+        return [_served_line(line, reply) for line in reply["lines"]]
 
     async def stream(self, model: str, line: str, deadline: float) -> AsyncIterator[str]:
         """Yield the translation of a line as it is decoded: what it grows by."""
@@ -159,13 +159,14 @@ class ProcessService:
         """Describe an image."""
         message = {"call": "caption", "image": base64.b64encode(image).decode("ascii"), "search": asdict(search)}
         reply = await self._pool(model).call(message, 1, _CAPTION_CHARACTERS, deadline)
-        return _served_line(reply["lines"][0])
+        return _served_line(reply["lines"][0], reply)
 
     async def explain(self, model: str, text: str, options: ExplanationRequest, deadline: float) -> RawJson:
         """Return a translation with attention of every layer and alignments, as the page reads it."""
         message = {"call": "explain", "lines": [text], "options": asdict(options)}
         reply = await self._pool(model).call(message, 1, len(text), deadline)
-        return RawJson(reply["explanation"])
+        explanation: RawJson = reply["raw"][reply["explanation"]]
+        return explanation
 
     async def continuations(
         self, model: str, text: str, prefix: str | tuple[int, ...], count: int, deadline: float
@@ -174,7 +175,7 @@ class ProcessService:
         message = {"call": "continuations", "lines": [text], "options": {"prefix": prefix, "count": count}}
         reply = await self._pool(model).call(message, 1 + count, len(text) * (1 + count), deadline)
         return [
-            Continuation(tuple(item["prefix"]), item["log_prob"], _served_hypothesis(item["hypothesis"]))
+            Continuation(tuple(item["prefix"]), item["log_prob"], _served_hypothesis(item["hypothesis"], reply))
             for item in reply["continuations"]
         ]
 
@@ -182,7 +183,8 @@ class ProcessService:
         """Return a caption with the cells that each word attends to, as the page reads it."""
         message = {"call": "explain_image", "image": base64.b64encode(image).decode("ascii")}
         reply = await self._pool(model).call(message, 1, _CAPTION_CHARACTERS, deadline)
-        return RawJson(reply["explanation"])
+        explanation: RawJson = reply["raw"][reply["explanation"]]
+        return explanation
 
     def detect(self, text: str) -> list[tuple[str, float]]:
         """Return the languages that a text may be of, likeliest first."""
@@ -325,17 +327,17 @@ def _language_id(about: Message, languages: Pair | None) -> LanguageId:
     )
 
 
-def _served_line(line: Message) -> ServedLine:
-    hypotheses = tuple(_served_hypothesis(item) for item in line["hypotheses"])
+def _served_line(line: Message, reply: Message) -> ServedLine:
+    hypotheses = tuple(_served_hypothesis(item, reply) for item in line["hypotheses"])
     return ServedLine(hypotheses, tuple(line["source_tokens"]), tuple(line["warnings"]), line["doubtful"])
 
 
-def _served_hypothesis(item: Message) -> ServedHypothesis:
+def _served_hypothesis(item: Message, reply: Message) -> ServedHypothesis:
     return ServedHypothesis(
         item["text"],
         item["score"],
         tuple(item["tokens"]),
         None if item["alignments"] is None else tuple((s, t) for s, t in item["alignments"]),
-        RawJson(item["attention"]) if item["attention"] != "{}" else None,
+        None if item["attention"] is None else reply["raw"][item["attention"]],
         *(tuple(item[name]) if name in item else None for name in ("log_probs", "words")),
     )

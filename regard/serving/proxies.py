@@ -20,7 +20,7 @@ class TrustedProxies:
         self._networks = [ipaddress.ip_network(name, strict=False) for name in names]
 
     def __contains__(self, host: str) -> bool:
-        address = _address(host)
+        address = _address(host) if self._networks else None  # it is asked of each connection that waits
         return address is not None and any(address in network for network in self._networks)
 
     def client(self, peer: str, chain: Sequence[str]) -> str:

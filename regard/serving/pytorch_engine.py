@@ -21,7 +21,7 @@ from regard.pipeline.loading import load
 from regard.runtime.model import ROLES
 from regard.serving.answer_size import AnswerLimit
 from regard.serving.frames import Message
-from regard.serving.raw_json import RawJson, to_json, weights_json
+from regard.serving.raw_json import RawJson, json_pieces, weights_json
 from regard.serving.replies import Replies, start_thread
 from regard.visualisation.explanation_data import page_data
 
@@ -132,7 +132,8 @@ class PyTorchEngine:
             captions = self._pipeline.caption(images, readings=wants_attention, **options)
             return [{"lines": [_line(caption)]} for caption in captions]
         if kind == "explain_image":
-            return [{"explanation": to_json(self._explained(_decoded(call["image"])))} for call in calls]
+            explained = (self._explained(_decoded(call["image"])) for call in calls)
+            return [{"explanation": RawJson(list(json_pieces(each)))} for each in explained]
         if kind == "translate":
             return self._translations(calls, options, wants_attention, caught)
         if kind == "stream":
@@ -171,7 +172,7 @@ def _line(result: Any, notes: Sequence[str] = ()) -> Message:
             "score": hypothesis.score,
             "tokens": hypothesis.tokens,
             "alignments": getattr(hypothesis, "alignments", None),
-            "attention": "{}" if rank else to_json(weights),
+            "attention": None if rank or not weights else RawJson(list(json_pieces(weights))),
         }
         for rank, hypothesis in enumerate(result.nbest or (result,))
     ]

@@ -1,51 +1,80 @@
-"""JSON as text: parts of it may be text already, so that attention weights are written once and never parsed."""
+"""JSON in pieces: parts of it may be text already, so that attention weights are written once and never parsed."""
 
 from __future__ import annotations
 
 import json
 import math
 import secrets
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+_TOGETHER = 4096
+"""Weights that are converted at once: other threads wait for Python's lock that long."""
+
 
 @dataclass(frozen=True)
 class RawJson:
-    """A value that is JSON text already."""
+    """A value that is JSON text already, in UTF-8. Its pieces may be made while they are read, once."""
 
-    text: str
+    pieces: Iterable[bytes]
 
 
-def to_json(content: Any) -> str:
-    """Write JSON without escapes for letters; NaN and infinities become null."""
-    mark, raw = secrets.token_hex(16), list[str]()
+def json_pieces(content: Any) -> Iterator[bytes]:
+    """Write JSON without escapes for letters; NaN and infinities become null, halves of characters question marks."""
+    mark = secrets.token_hex(16)
+    try:
+        text, raw = split_raw(content, lambda _: mark, allow_nan=False)
+    except ValueError:
+        text, raw = split_raw(_finite(content), lambda _: mark, allow_nan=False)
+    first, *rest = text.split(f'"{mark}"'.encode())
+    yield first
+    for value, after in zip(raw, rest, strict=True):
+        yield from value.pieces
+        yield after
 
-    def note(value: Any) -> str:
+
+def split_raw(content: Any, stands_for: Callable[[int], Any], **options: Any) -> tuple[bytes, list[RawJson]]:
+    """Write JSON in UTF-8 with something else for each value that is text already; return these, too."""
+    raw = list[RawJson]()
+
+    def note(value: Any) -> Any:
         if not isinstance(value, RawJson):
             raise TypeError(f"no JSON: {type(value).__name__}")
-        raw.append(value.text)
-        return mark
+        raw.append(value)
+        return stands_for(len(raw) - 1)
 
-    options: dict[str, Any] = {"ensure_ascii": False, "allow_nan": False, "separators": (",", ":"), "default": note}
-    try:
-        text = json.dumps(content, **options)
-    except ValueError:
-        raw.clear()
-        text = json.dumps(_finite(content), **options)
-    first, *rest = text.split(f'"{mark}"') if raw else [text]
-    return "".join([first, *(part for pair in zip(raw, rest, strict=True) for part in pair)])
+    text = json.dumps(content, ensure_ascii=False, separators=(",", ":"), default=note, **options)
+    return text.encode("utf-8", "replace"), raw
 
 
-def weights_json(weights: Any, digits: int = 5) -> str:
+def array_pieces(items: Iterable[Iterable[bytes]]) -> Iterator[bytes]:
+    """Write a list of items that are JSON text already."""
+    before = b"["
+    for pieces in items:
+        yield before
+        yield from pieces
+        before = b","
+    yield b"]" if before == b"," else b"[]"
+
+
+def weights_json(weights: Any, digits: int = 5) -> Iterator[bytes]:
     """Write an array of numbers from 0 to 1, as lists in lists, with so many digits after the point."""
     import numpy as np  # late, as in regard.runtime.model
 
-    def nested(rows: Any) -> str:
-        return f"[{','.join(rows.tolist() if rows.ndim == 1 else map(nested, rows))}]"
-
-    return nested(_texts(digits)[np.nan_to_num(weights * 10**digits).round().clip(0, 10**digits).astype(np.int32)])
+    if weights.ndim > 2:
+        yield from array_pieces(weights_json(rows, digits) for rows in weights)
+        return
+    step = max(1, _TOGETHER // (weights.shape[1] if weights.ndim > 1 else 1))
+    yield b"["
+    for start in range(0, len(weights), step):
+        numbers = np.nan_to_num(weights[start : start + step] * 10**digits).round().clip(0, 10**digits)
+        texts = _texts(digits)[numbers.astype(np.int32)].tolist()
+        yield (
+            ("," if start else "") + ",".join(texts if weights.ndim == 1 else [f"[{','.join(row)}]" for row in texts])
+        ).encode()
+    yield b"]"
 
 
 @cache

@@ -30,7 +30,8 @@ class Replies:
             self._file.flush()
 
     def fail(self, number: int, problem: Exception) -> None:
-        """Reply with an error."""
+        """Reply with an error, also in the middle of another reply."""
+        self._write(dropped(number))
         self({"number": number, "error": error_message(problem)})
 
 

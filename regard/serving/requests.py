@@ -7,8 +7,10 @@ import difflib
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import partial
 from itertools import islice
+from json import scanner
 from typing import Annotated, Any, TypeVar
 from urllib.parse import parse_qsl
 
@@ -19,6 +21,7 @@ from python_multipart.multipart import File, FormParser, parse_options_header
 from starlette.requests import ClientDisconnect, Request
 
 from regard.serving.http_errors import ClientGone, HttpError, bad_request
+from regard.settings import TOKENS
 
 MOST_FIELDS = 100
 """Fields of a form that are no texts, and names of a request."""
@@ -102,7 +105,7 @@ def request_values(request: Request, body: bytes, most_texts: int) -> dict[str, 
     kind, options = parse_options_header(request.headers.get("content-type", ""))
     media = kind.decode("latin-1").strip().lower()
     if media == JSON or (media.startswith("application/") and media.endswith("+json")):
-        return values | parse_json_object(body)
+        return values | parse_json_object(body, most + TOKENS)
     if media == FORM:
         return values | _grouped(_urlencoded(body, "form", most))
     if media == MULTIPART:
@@ -120,11 +123,31 @@ def parse(kind: type[P], values: dict[str, Any]) -> P:
         raise bad_request(*_sentences(kind, problem)) from None
 
 
-def parse_json_object(body: bytes) -> dict[str, Any]:
+class _JsonReader(json.JSONDecoder):
+    """Reads JSON value by value in Python, so that other threads go on meanwhile, and no more than `most` values."""
+
+    parse_array: Any
+    parse_object: Any
+
+    def __init__(self, most: int) -> None:
+        super().__init__(object_pairs_hook=_unique, parse_constant=_no_number, parse_int=_whole_number)
+        array, an_object, numbers = self.parse_array, self.parse_object, iter(range(most))
+
+        def counted(scan: Callable[..., Any], *place: Any) -> Any:
+            if next(numbers, None) is None:
+                raise ValueError(f"it has more than {most:,} values; send fewer texts at once")
+            return scan(*place)
+
+        self.parse_array = lambda start, scan: array(start, partial(counted, scan))
+        self.parse_object = lambda start, strict, scan, *rest: an_object(start, strict, partial(counted, scan), *rest)
+        self.scan_once = scanner.py_make_scanner(self)  # type: ignore[attr-defined]
+
+
+def parse_json_object(body: bytes, most: int) -> dict[str, Any]:
     """Parse a JSON object. Raises HttpError (400): no JSON, not UTF-8, halves of characters, names given twice."""
     try:
         text = body.decode("utf-8-sig")
-        values = json.loads(text, object_pairs_hook=_unique, parse_constant=_no_number, parse_int=_whole_number)
+        values = _JsonReader(most).decode(text)
     except UnicodeDecodeError as problem:
         raise bad_request(f"the JSON is not UTF-8 at byte {problem.start}; send it in UTF-8") from None
     except json.JSONDecodeError as problem:

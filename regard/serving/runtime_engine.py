@@ -13,7 +13,7 @@ from regard.errors import RegardError, UsageError
 from regard.runtime.model import ROLES, Hypothesis, Line, Options, RuntimeModel
 from regard.serving.answer_size import AnswerLimit, Turns
 from regard.serving.frames import Message
-from regard.serving.raw_json import RawJson, to_json, weights_json
+from regard.serving.raw_json import RawJson, json_pieces, weights_json
 from regard.serving.replies import Replies, start_thread
 from regard.serving.runtime_explanation import MOST_NBEST, Explainer, likely_tokens, next_step_options
 
@@ -25,8 +25,6 @@ _PLAIN, _PACKED = 8.0, 8 / 3
 """Bytes of a weight, as a number and as Base64 of 16 bits."""
 _GROWTH, _MORE = 1.25, 10
 """Tokens of a translation for each of the source, and on top; few have more."""
-_LARGE = 1 << 18
-"""Bytes of an answer that is written beside others."""
 
 
 class RuntimeEngine:
@@ -43,8 +41,9 @@ class RuntimeEngine:
         self._calls: dict[int, Message] = {}
         self._turns = Turns(most_bytes, max(1, threads // 2), self._fail)  # other threads are left for short calls
         self._lock = threading.Lock()
-        self._streams, self._writer = ThreadPoolExecutor(max(1, threads), "stream"), ThreadPoolExecutor(1, "writer")
-        start_thread(self._return_results)
+        self._streams = ThreadPoolExecutor(max(1, threads), "stream")
+        for _ in range(max(1, threads // 2) + 2):  # one is left for short calls, while another ends what was cancelled
+            start_thread(self._return_results)
 
     def about(self) -> Message:
         """Return kind, card and layers of the model."""
@@ -148,11 +147,7 @@ class RuntimeEngine:
 
     def _return_results(self) -> None:
         while True:
-            if (taken := self._queue.take(_WAIT)) is None:
-                continue
-            if self._calls.get(taken[0], {}).get("size", 0) > _LARGE:
-                self._writer.submit(self._return, *taken)  # so that others' results do not wait for it
-            else:
+            if (taken := self._queue.take(_WAIT)) is not None:
                 self._return(*taken)
 
     def _return(self, number: int, lines: list[Line] | RegardError) -> None:
@@ -161,13 +156,11 @@ class RuntimeEngine:
         try:
             if isinstance(lines, RegardError):
                 raise lines
-            if (reply := self._result(number, call, lines)) is None:
-                return
+            if (reply := self._result(number, call, lines)) is not None:
+                self._reply({"number": number, **reply}, lambda: number in self._calls)
+                self._forget(number)
         except Exception as problem:  # whatever it is, the results of other calls have to be returned
             self._fail(number, problem)
-            return
-        self._reply({"number": number, **reply}, lambda: number in self._calls)
-        self._forget(number)
 
     def _result(self, number: int, call: Message, lines: list[Line]) -> Message | None:
         """Return the content of a reply. None: another search was begun, whose result is the reply."""
@@ -175,7 +168,7 @@ class RuntimeEngine:
         self._limit.check(int(weights * (_PACKED if call.get("options", {}).get("packed") else _PLAIN)))
         if call["call"] == "explain":
             explanation = Explainer(self._model, call["options"]["packed"]).explanation(lines[0])
-            return {"explanation": to_json(explanation)}
+            return {"explanation": RawJson(json_pieces(explanation))}
         if call["call"] == "continuations":
             return self._continuations(number, call, lines)
         search = call.get("search", {})
@@ -222,6 +215,7 @@ class RuntimeEngine:
 
     def _hypothesis(self, hypothesis: Hypothesis, with_log_probs: bool) -> Message:
         ids, more = hypothesis.ids, dict[str, Any]()
+        weights = {name: RawJson(weights_json(weights)) for name, weights in hypothesis.weights.items()}
         if with_log_probs:
             more = {"log_probs": hypothesis.log_probs, "words": self._model.word_indices(ids, True) if ids else []}
         return {
@@ -229,7 +223,7 @@ class RuntimeEngine:
             "score": hypothesis.score,
             "tokens": self._model.tokens(ids, True),
             "alignments": hypothesis.links,
-            "attention": to_json({name: RawJson(weights_json(w)) for name, w in hypothesis.weights.items()}),
+            "attention": RawJson(json_pieces(weights)) if weights else None,
             **more,
         }
 

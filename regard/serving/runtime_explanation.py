@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,7 +12,7 @@ from typing import Any
 from regard.runtime.model import Hypothesis, Line, Options, RuntimeModel
 from regard.runtime.search_steps import Candidate, SearchStep
 from regard.serving.frames import Message
-from regard.serving.raw_json import RawJson, weights_json
+from regard.serving.raw_json import RawJson, array_pieces, json_pieces, weights_json
 
 MOST_NBEST = 5
 """Hypotheses of an explanation if nobody says how many, and the beam has as many."""
@@ -27,16 +28,19 @@ class Explainer:
     is_packed: bool = False
 
     def explanation(self, line: Line) -> Message:
-        """Return a line with all its hypotheses."""
-        ranked = [self._hypothesis(hypothesis, rank) for rank, hypothesis in enumerate(line.hypotheses)]
+        """Return a line with all its hypotheses, which are converted as they are written."""
+        first = self._hypothesis(line.hypotheses[0], 0)
+        others = (self._hypothesis(hypothesis, rank) for rank, hypothesis in enumerate(line.hypotheses[1:], 1))
+        ranked = array_pieces(map(json_pieces, itertools.chain([first], others)))
+        steps = array_pieces(json_pieces(self._step(step)) for step in line.steps)
         threshold = self.model.score_threshold(self.model.options())
         source = {
             "sourceTokens": self.model.tokens(line.source, False),
             "sourceWords": self._words(line.source, False),
         }
-        rest = {"nbest": ranked, "parts": len(line.parts), "doubtful": any(p.score < threshold for p in line.parts)}
-        rest |= {"notes": line.notes, "steps": [self._step(step) for step in line.steps]}
-        return {**(ranked[0] | {"attention": []} if self.is_packed else ranked[0]), **source, **rest}
+        parts = {"parts": len(line.parts), "doubtful": any(p.score < threshold for p in line.parts)}
+        rest = {"nbest": RawJson(ranked), **parts, "notes": line.notes, "steps": RawJson(steps)}
+        return {**(first | {"attention": []} if self.is_packed else first), **source, **rest}
 
     def _hypothesis(self, hypothesis: Hypothesis, rank: int) -> Message:
         repetition = next(iter(hypothesis.repetitions), None)
@@ -54,17 +58,18 @@ class Explainer:
             "logProbs": hypothesis.log_probs,
             "targetWords": self._words((*hypothesis.ids, _EOS), True),
             "alignments": hypothesis.links,
-            "attention": [self._attention(name, roles[name], values) for name, values in weights.items()],
+            "attention": [self._attention(name, roles[name], values, rank) for name, values in weights.items()],
             "repetition": repetition and {"text": repetition[0], "times": repetition[1]},
         }
 
-    def _attention(self, name: str, role: str, weights: Any) -> Message:
+    def _attention(self, name: str, role: str, weights: Any, rank: int) -> Message:
         heads, rows, columns = weights.shape
         if self.is_packed:
             numbers = (weights * _PACKED).round().clip(0, _PACKED).astype("<u2")
-            values: Any = base64.b64encode(numbers.tobytes()).decode("ascii")
+            values = RawJson([b'"%b"' % base64.b64encode(numbers.tobytes())])
         else:
-            values = RawJson(weights_json(weights.ravel()))
+            pieces = weights_json(weights.ravel())
+            values = RawJson(pieces if rank else list(pieces))  # those of the first hypothesis are written twice
         return {"name": name, "role": role, "heads": heads, "rows": rows, "columns": columns, "weights": values}
 
     def _step(self, step: SearchStep) -> Message:

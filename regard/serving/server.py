@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import logging
 import math
 import signal
 import socket
+import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -61,6 +63,7 @@ def serve(
     say: Say = print,
 ) -> None:
     """Serve models until SIGINT or SIGTERM. Raises RegardError for models, UsageError for the address."""
+    sys.setswitchinterval(0.0005)  # a thread that computes lets others wait no longer
     with contextlib.closing(listen(host, port)) as listener:
         asyncio.run(_serve(listener, paths, service_settings, server_settings, languages, say))
 
@@ -77,6 +80,7 @@ async def _serve(
     app = create_app(service, server_settings, queue_depth=lambda: sum(lines for lines, _ in service.backlog.values()))
     asyncio.get_running_loop().set_exception_handler(_RareErrors())
     await service.start(paths, languages)
+    gc.freeze()  # what is there to the end need not be searched for garbage, while all others wait
     try:
         for model in service.models.values():
             pairs = ", ".join(" → ".join(filter(None, pair)) for pair in model.pairs if any(pair))

@@ -15,7 +15,7 @@ from regard.errors import RegardError
 from regard.serving.calls import LOG, REQUEST_ID, Call
 from regard.serving.http_errors import bad_request, http_error, problem_details
 from regard.serving.pairs import LanguagePairs
-from regard.serving.raw_json import to_json
+from regard.serving.raw_json import json_pieces
 from regard.serving.schemas import TranslateRequest, translation_data
 from regard.serving.service import DeadlineExceeded, SearchRequest, ServedHypothesis, ServedLine
 from regard.serving.texts import TranslatedText, choose, with_prefix
@@ -41,7 +41,7 @@ class EventStream(StreamingResponse):
 
 def event(name: str, data: Any) -> str:
     """Return one event. JSON without line breaks keeps it in one field."""
-    return f"event: {name}\ndata: {to_json(data)}\n\n"
+    return f"event: {name}\ndata: {b''.join(json_pieces(data)).decode()}\n\n"
 
 
 async def stream_translations(call: Call[TranslateRequest], texts: Sequence[str], pairs: LanguagePairs) -> EventStream:

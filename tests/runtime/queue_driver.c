@@ -21,7 +21,7 @@ static void *submit(void *argument) {
     const char *lines[8];
     size_t sizes[8], count = (size_t)(i % 8);
     regard_options(model, &o);
-    o.beam = 1 + i % 4, o.nbest = 1 + i % o.beam, o.max_length = 6, o.no_repeat_ngram = i % 3, o.alignments = i % 5 == 0, o.attention = i % 7 == 0;
+    o.beam = i % 11 ? 1 + i % 4 : 30, o.nbest = 1 + i % o.beam, o.max_length = 6, o.no_repeat_ngram = i % 3, o.alignments = i % 5 == 0, o.attention = i % 7 == 0;
     for (size_t j = 0; j < count; j++) lines[j] = LINES[(size_t)i + j < 5 ? (size_t)i + j : (size_t)(i * 7 + (int)j) % 5], sizes[j] = strlen(lines[j]);
     if (regard_queue_submit(queue, (uint64_t)i, lines, sizes, count, NULL, NULL, &o, error, sizeof error)) puts(error), exit(1);
     if (i % 4 == 3) regard_queue_cancel(queue, (uint64_t)(i % 8 == 3 ? i : i / 2));

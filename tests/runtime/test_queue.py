@@ -152,6 +152,10 @@ def test_a_long_call_does_not_keep_others_waiting(model: RuntimeModel) -> None:
     first = queue.take(60.0)
     assert first is not None
     assert first[0] == 2
+    assert queue.take(60.0) is not None
+    queue.submit(3, [SENTENCES[0]], options(model, beam=250, min_length=40, max_length=40))
+    queue.submit(4, LINES[:1], chosen)
+    assert [(queue.take(60.0) or (0,))[0] for _ in range(2)] == [4, 3], "one of a wide beam neither"
     queue.close()
 
 

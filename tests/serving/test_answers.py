@@ -15,7 +15,7 @@ from regard.errors import UsageError
 from regard.serving.answer_size import AnswerLimit, Turns
 from regard.serving.answers import PIECE, AnswersInPieces
 from regard.serving.frames import FrameReader, dropped, frames, read_frames
-from regard.serving.raw_json import RawJson, to_json, weights_json
+from regard.serving.raw_json import RawJson, json_pieces, weights_json
 
 
 def test_a_size_counts_hypotheses_heads_lengths_and_the_search() -> None:
@@ -54,6 +54,7 @@ def test_calls_wait_until_there_is_room() -> None:
 
 def test_frames_come_between_each_other() -> None:
     long = {"number": 1, "text": "é" * 3 * PIECE}
+    raw = {"number": 4, "a": RawJson([b"[0.5", b",0.25]"]), "b": [RawJson([b"1" * PIECE, b"2"])]}
     first, second, *rest = frames(long)
     assert max(map(len, frames(long))) < PIECE + 20
     begun = next(iter(frames({"number": 3, "text": "x" * 2 * PIECE})))
@@ -61,22 +62,30 @@ def test_frames_come_between_each_other() -> None:
 
     async def received() -> list[Any]:
         stream = asyncio.StreamReader()
-        stream.feed_data(b"".join([first, begun, short, second, dropped(3), *rest]))
+        stream.feed_data(b"".join([first, begun, *frames(raw), short, second, dropped(3), *rest]))
         stream.feed_eof()
         reader = FrameReader(stream)
-        return [await reader.receive() for _ in range(3)]
+        return [await reader.receive() for _ in range(4)]
 
-    assert asyncio.run(received()) == [{"number": 2, "words": "a"}, long, None]
+    with_raw, *others = asyncio.run(received())
+    assert [b"".join(value.pieces) for value in with_raw.pop("raw")] == [b"[0.5,0.25]", b"1" * PIECE + b"2"]
+    assert [with_raw, *others] == [{"number": 4, "a": 0, "b": [1]}, {"number": 2, "words": "a"}, long, None]
     assert list(read_frames(io.BytesIO(b"".join(frames(long)) + short + first))) == [long, {"number": 2, "words": "a"}]
 
 
 def test_what_is_written_once_is_not_parsed() -> None:
     weights = np.array([[[0.123456, 1.0], [float("nan"), 0.0]]], np.float32)
-    raw = RawJson(weights_json(weights))
-    content = {"a": raw, "score": float("nan"), "b": [raw, {"c": RawJson('"é"')}]}
+    raw = RawJson(list(weights_json(weights)))
+    content = {"a": raw, "score": float("nan"), "b": [raw, {"c": RawJson(['"é"'.encode()])}]}
     rows = [[[0.12346, 1.0], [0.0, 0.0]]]
-    assert json.loads(to_json(content)) == {"a": rows, "score": None, "b": [rows, {"c": "é"}]}
-    assert raw.text == "[[[0.12346,1.0],[0.0,0.0]]]"
+    assert json.loads(b"".join(json_pieces(content))) == {"a": rows, "score": None, "b": [rows, {"c": "é"}]}
+    assert b"".join(raw.pieces) == b"[[[0.12346,1.0],[0.0,0.0]]]"
+    long = np.random.default_rng(1).random((2, 70, 90), np.float32)
+    for array in (long, long.ravel(), long[:0], long[0, 0, :0]):
+        pieces = list(weights_json(array))
+        written = np.array(json.loads(b"".join(pieces))).reshape(array.shape)
+        assert np.abs(written - array).max(initial=0) <= 6e-6
+        assert max(map(len, pieces)) < PIECE
 
 
 def test_bodies_are_sent_in_pieces_and_the_oldest_ends() -> None:
@@ -84,7 +93,8 @@ def test_bodies_are_sent_in_pieces_and_the_oldest_ends() -> None:
     reads = asyncio.Event
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
-        await send({"type": "http.response.start", "status": 200})
+        headers = [(b"content-length", str(3 * PIECE + 5).encode())]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
         await send({"type": "http.response.body", "body": bytes(3 * PIECE + 5)})
 
     async def nothing() -> Message:

@@ -255,7 +255,7 @@ def test_answers_that_are_too_large_are_refused_before_the_work(file: Path) -> N
         short = await asyncio.gather(
             *(service.explain("ko-en", SENTENCES[0], ExplanationRequest(), DEADLINE) for _ in range(20))
         )
-        assert len({explanation.text for explanation in short}) == 1
+        assert len({b"".join(explanation.pieces) for explanation in short}) == 1
         assert len(await service.translate("ko-en", [line] * 8, SEARCH, DEADLINE)) == 8
 
     served([file], use, answer_limit=100_000)
@@ -332,7 +332,7 @@ def test_an_explanation_is_what_the_page_reads(file: Path) -> None:
 
     async def use(service: ProcessService) -> Any:
         answers = [await service.explain("ko-en", SENTENCES[0], option, DEADLINE) for option in options]
-        return [json.loads(answer.text) for answer in answers]
+        return [json.loads(b"".join(answer.pieces)) for answer in answers]
 
     (explanation, packed), _ = served([file], use)
     translator = RuntimeTranslator(file)
@@ -382,7 +382,7 @@ def test_continuations_are_those_of_the_library(file: Path, length: int) -> None
         assert item.hypothesis.text == other.hypotheses[0].text
         assert item.hypothesis.log_probs == pytest.approx(other.hypotheses[0].log_probs, abs=1e-4)
         assert item.hypothesis.words == tuple(model.word_indices(other.hypotheses[0].ids, True))
-    assert tuple(json.loads(explanation.text)["ids"][:length]) == prefix
+    assert tuple(json.loads(b"".join(explanation.pieces))["ids"][:length]) == prefix
 
 
 def test_a_changed_file_is_loaded_while_calls_go_on(tmp_path: Path) -> None:
@@ -443,7 +443,7 @@ def test_folders_are_exported_once_and_captioners_run_on_pytorch(tmp_path: Path)
     expected = load_captioner(images).caption(image_bytes(), readings=True)[0]
     assert caption.hypotheses[0].text == expected.text
     assert caption.hypotheses[0].attention
-    assert json.loads(explained.text)["image"]["url"].startswith("data:image/")
+    assert json.loads(b"".join(explained.pieces))["image"]["url"].startswith("data:image/")
 
 
 def image_bytes() -> bytes:

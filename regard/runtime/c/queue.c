@@ -17,23 +17,25 @@ typedef struct Job { /* one call: its lines are searched among those of others *
   RegardResult *result; /* NULL: there was no memory */
   Request *requests;
   int64_t count, next, open; /* requests; those that were begun; those that are not done */
-  int is_cancelled, is_finishing;
+  int is_wide, is_cancelled;
   struct Job *after;
 } Job;
 
 typedef struct { Job *first, *last; } JobList;
 
+#define WIDE (ROWS / 4) /* rows of a beam from which on it is searched apart: the steps of others would take as long */
+
 struct RegardQueue {
   RegardModel *model;
   Lock lock;
   pthread_cond_t has_work, has_results;
-  JobList waiting;  /* with requests that no thread has begun; the next one takes its turn first */
-  JobList finished;
+  JobList waiting[2]; /* with requests that no thread has begun, of narrow and of wide beams; the next one takes its turn first */
+  JobList done;       /* whoever takes one puts its lines together */
   Job **jobs;       /* all that are open */
   size_t job_count, job_capacity;
   pthread_t threads[MOST_THREADS];
-  int count, busy, is_closed;
-  int64_t pending; /* requests that no thread has begun */
+  int count, busy[2], is_closed; /* busy: searches that are open */
+  int64_t pending[2];            /* requests that no thread has begun */
 };
 
 static void append_job(JobList *list, Job *job) {
@@ -47,6 +49,15 @@ static Job *take_job(JobList *list) {
   Job *job = list->first;
   if (job && !(list->first = job->after)) list->last = NULL;
   return job;
+}
+
+static void unlink_job(JobList *list, const Job *job) {
+  Job *last = NULL;
+  for (Job **at = &list->first; *at;) {
+    if (*at == job) *at = job->after;
+    else last = *at, at = &last->after;
+  }
+  list->last = last;
 }
 
 /* Takes a job out of the queue; with the lock held. */
@@ -63,62 +74,44 @@ static void free_job(Job *job) {
 
 /* Gives a job up: requests that are not begun never are, and it is freed once no search refers to it. With the lock held. */
 static void cancel_job(RegardQueue *q, Job *job) {
-  Job *last = NULL;
-  for (Job **at = &q->waiting.first; *at;) {
-    if (*at == job) *at = job->after;
-    else last = *at, at = &last->after;
-  }
-  q->waiting.last = last;
-  q->pending -= job->count - job->next, job->open -= job->count - job->next, job->next = job->count;
+  unlink_job(q->waiting + job->is_wide, job), unlink_job(&q->done, job);
+  q->pending[job->is_wide] -= job->count - job->next, job->open -= job->count - job->next, job->next = job->count;
   job->is_cancelled = 1;
-  if (job->open || job->is_finishing) return;
+  if (job->open) return;
   forget_job(q, job);
   free_job(job);
 }
 
 /* --- threads ---------------------------------------------------------------------------------------------------- */
 
-/* Takes requests that fit beside the open sentences of a thread: one of each job in turn, so that a long job does not
+/* Takes requests that fit beside the open sentences of a search: one of each job in turn, so that a long job does not
    keep others waiting. With the lock held. */
-static int64_t take_turns(RegardQueue *q, const Search *search, Request **taken) {
+static int64_t take_turns(RegardQueue *q, const Search *search, int is_wide, Request **taken) {
   Room room = room_of(search);
+  JobList *waiting = q->waiting + is_wide;
   int is_busy = search->decoder != NULL; /* and counted as such */
-  int64_t share = fair_share(q->pending, q->count - q->busy + is_busy);
+  int64_t share = fair_share(q->pending[is_wide], q->count - q->busy[is_wide] + is_busy);
   Job *job;
-  while ((job = q->waiting.first) && room.joining < share && room_takes(&room, job->requests + job->next)) {
+  while ((job = waiting->first) && room.joining < share && room_takes(&room, job->requests + job->next)) {
     taken[room.joining - 1] = job->requests + job->next++;
-    q->pending--;
-    take_job(&q->waiting);
-    if (job->next < job->count) append_job(&q->waiting, job);
+    q->pending[is_wide]--;
+    take_job(waiting);
+    if (job->next < job->count) append_job(waiting, job);
   }
   return room.joining;
 }
 
-/* Lets a job go whose requests are done: lines are put together without the lock. */
-static void finish_job(RegardQueue *q, Job *job) {
-  if (result_finish(job->result)) {
-    regard_free(job->result);
-    job->result = NULL;
-  }
-  lock(&q->lock);
-  forget_job(q, job);
-  if (job->is_cancelled) {
-    unlock(&q->lock);
-    free_job(job);
-    return;
-  }
-  append_job(&q->finished, job);
+/* Lets those who wait for results have a job; with the lock held. */
+static void hand_over(RegardQueue *q, Job *job) {
+  append_job(&q->done, job);
   pthread_cond_signal(&q->has_results);
-  unlock(&q->lock);
 }
 
 static void count_down(Request *request) {
   Job *job = request->owner;
   lock(&job->queue->lock);
-  int is_last = !--job->open && !job->is_cancelled;
-  job->is_finishing = is_last;
+  if (!--job->open && !job->is_cancelled) hand_over(job->queue, job);
   unlock(&job->queue->lock);
-  if (is_last) finish_job(job->queue, job);
 }
 
 static int is_cancelled(const Request *request) { return ((const Job *)request->owner)->is_cancelled; }
@@ -132,7 +125,7 @@ static void drop_cancelled(RegardQueue *q, Search *search) {
   search_drop(search, is_cancelled);
   for (size_t i = q->job_count; i-- > 0;) {
     Job *job = q->jobs[i];
-    if (!job->is_cancelled || job->open || job->is_finishing) continue;
+    if (!job->is_cancelled || job->open) continue;
     forget_job(q, job);
     free_job(job);
   }
@@ -144,8 +137,7 @@ static void fail_job(RegardQueue *q, Job *job) {
   Job *failed = calloc(1, sizeof *failed);
   if (failed) {
     *failed = (Job){.ticket = job->ticket, .queue = q};
-    append_job(&q->finished, failed);
-    pthread_cond_signal(&q->has_results);
+    hand_over(q, failed);
   }
   job->open++; /* so that it is not freed yet: others of its requests may be looked at next */
   cancel_job(q, job);
@@ -167,49 +159,52 @@ static void fail_search(RegardQueue *q, Search *search, Request **taken, int64_t
   unlock(&q->lock);
 }
 
-/* Decodes until there is nothing left to do. The lock is held when it begins and when it ends. */
-static void decode_jobs(RegardQueue *q, Search *search, Request **taken, int64_t count) {
-  while (!q->is_closed && (search->count || count)) {
-    unlock(&q->lock);
-    int failed_to_begin = count && search_begin(search, taken, count);
-    if (failed_to_begin) fail_search(q, search, taken, count);
-    else if (search_step(search)) fail_search(q, search, taken, 0);
-    lock(&q->lock);
-    drop_cancelled(q, search);
-    count = take_turns(q, search, taken);
-  }
-}
-
 /* A sentence that is alone gets all threads for its steps. */
 static int threads_for(const RegardQueue *q, int64_t taken) {
-  return taken == 1 && !q->busy && !q->pending ? team_size(q->model, q->count) : 1;
+  int is_alone = taken == 1 && !q->busy[0] && !q->busy[1] && !q->pending[0] && !q->pending[1];
+  return is_alone ? team_size(q->model, q->count) : 1;
 }
 
+static void close_search(RegardQueue *q, Search *search) {
+  if (!search->decoder) return;
+  search_free(search);
+  give_decoder(q->model, search->decoder);
+  *search = (Search){0};
+}
+
+/* One step of a search, which requests that were taken join. The lock is held when it begins and when it ends. */
+static void step(RegardQueue *q, Search *search, int is_wide, Request **taken, int64_t count) {
+  int team = threads_for(q, count);
+  q->busy[is_wide] += !search->decoder;
+  unlock(&q->lock);
+  if (!search->decoder) search->decoder = take_decoder(q->model, team);
+  if (!search->decoder || (count && search_begin(search, taken, count))) fail_search(q, search, taken, count);
+  else if (search_step(search)) fail_search(q, search, taken, 0);
+  lock(&q->lock);
+  drop_cancelled(q, search);
+  if (search->count) return;
+  close_search(q, search);
+  q->busy[is_wide]--;
+}
+
+/* Steps a search of narrow beams and one of wide ones by turns, both for as many rows. */
 static void *work(void *argument) {
   RegardQueue *q = argument;
   Request *taken[MOST_JOINING];
+  Search searches[2] = {{0}};
+  int64_t stepped = 0; /* rows of narrow beams since the last step of wide ones */
   lock(&q->lock);
   while (!q->is_closed) {
-    Search search = {0};
-    int64_t count = take_turns(q, &search, taken);
-    if (!count) {
-      pthread_cond_wait(&q->has_work, &q->lock);
-      continue;
-    }
-    int team = threads_for(q, count);
-    q->busy++;
-    unlock(&q->lock);
-    search.decoder = take_decoder(q->model, team);
-    if (!search.decoder) fail_search(q, &search, taken, count);
-    lock(&q->lock);
-    if (search.decoder) {
-      decode_jobs(q, &search, taken, count);
-      search_free(&search);
-      give_decoder(q->model, search.decoder);
-    }
-    q->busy--;
+    int has_narrow = searches[0].count || q->waiting[0].first, has_wide = searches[1].count || q->waiting[1].first;
+    int is_wide = has_wide && (!has_narrow || stepped >= room_of(searches + 1).rows);
+    Search *search = searches + is_wide;
+    int64_t count = take_turns(q, search, is_wide, taken);
+    stepped = is_wide ? 0 : stepped + room_of(search).rows;
+    if (search->count || count) step(q, search, is_wide, taken, count);
+    else pthread_cond_wait(&q->has_work, &q->lock);
   }
   unlock(&q->lock);
+  close_search(q, searches), close_search(q, searches + 1);
   return NULL;
 }
 
@@ -223,8 +218,9 @@ REGARD_API void regard_queue_close(RegardQueue *q) {
   pthread_cond_broadcast(&q->has_results);
   unlock(&q->lock);
   for (int i = 0; i < q->count; i++) pthread_join(q->threads[i], NULL);
+  for (Job *job; (job = take_job(&q->done));)
+    if (!job->result) free(job); /* those of others are among all */
   while (q->job_count) free_job(q->jobs[--q->job_count]);
-  for (Job *job; (job = take_job(&q->finished));) free_job(job);
   pthread_cond_destroy(&q->has_work), pthread_cond_destroy(&q->has_results);
   lock_close(&q->lock);
   free(q->jobs), free(q);
@@ -258,19 +254,16 @@ REGARD_API int regard_queue_submit(RegardQueue *q, uint64_t ticket, const char *
     explain(error, error_size, "there is not enough memory to translate %zu lines; give fewer at once", count);
     return -1;
   }
-  *job = (Job){.ticket = ticket, .queue = q, .result = result};
+  *job = (Job){.ticket = ticket, .queue = q, .result = result, .is_wide = options->beam > WIDE};
   job->requests = result_requests(result, &job->count);
   job->open = job->count;
   for (int64_t i = 0; i < job->count; i++) job->requests[i].done = count_down, job->requests[i].owner = job;
   q->jobs[q->job_count++] = job;
-  int is_empty = job->is_finishing = !job->count;
-  if (!is_empty) {
-    q->pending += job->count;
-    append_job(&q->waiting, job);
-    pthread_cond_broadcast(&q->has_work);
-  }
-  unlock(&q->lock); /* from here on the job may be done and freed, unless it is empty */
-  if (is_empty) finish_job(q, job);
+  q->pending[job->is_wide] += job->count;
+  if (job->count) append_job(q->waiting + job->is_wide, job);
+  else hand_over(q, job);
+  pthread_cond_broadcast(&q->has_work);
+  unlock(&q->lock); /* from here on the job may be done and freed */
   return 0;
 }
 
@@ -297,11 +290,13 @@ static struct timespec moment_in(double seconds) {
 REGARD_API int regard_queue_take(RegardQueue *q, double seconds, uint64_t *ticket, RegardResult **result) {
   struct timespec until = moment_in(seconds);
   lock(&q->lock);
-  while (!q->finished.first && !q->is_closed)
+  while (!q->done.first && !q->is_closed)
     if (pthread_cond_timedwait(&q->has_results, &q->lock, &until)) break;
-  Job *job = take_job(&q->finished);
+  Job *job = take_job(&q->done);
+  if (job && job->result) forget_job(q, job);
   unlock(&q->lock);
   if (!job) return 0;
+  if (job->result && result_finish(job->result)) regard_free(job->result), job->result = NULL;
   *ticket = job->ticket, *result = job->result;
   free(job);
   return 1;

@@ -31,6 +31,7 @@ from regard.errors import ConfigurationError, ExportError, LineError, LineWarnin
 from regard.interchange.runtime import export
 from regard.model_folder import load_folder
 from regard.pipeline import RuntimeTranslator, load_translator
+from regard.runtime import model as runtime_model
 from regard.runtime import native
 from regard.runtime.model import EncodedSource, RuntimeModel, _structure, interruptible
 from regard.search import Constraints
@@ -78,7 +79,7 @@ def assert_same(actual: list[Any], expected: list[Any]) -> None:
             [part.score for part in other.parts], abs=2e-4, rel=5e-5
         )
         assert [h.tokens for h in one.nbest] == [h.tokens for h in other.nbest]
-        assert [h.score for h in one.nbest] == pytest.approx([h.score for h in other.nbest], abs=2e-4)
+        assert [h.score for h in one.nbest] == pytest.approx([h.score for h in other.nbest], abs=2e-4, rel=5e-5)
 
 
 @pytest.mark.parametrize("precision", ["float32", "bfloat16", "int8"])
@@ -427,6 +428,9 @@ def test_models_that_cannot_be_exported_say_why(tmp_path: Path) -> None:
 # --- sources that are encoded already
 
 
+NOTHING = runtime_model.Constraints()
+
+
 def without_encoder(folder: Path, precision: Any = "float32") -> bytes:
     """Return the content of a captioner's runtime file: its encoder has no program."""
     model = load_folder(folder)
@@ -444,7 +448,7 @@ def test_encoded_sources_are_refused_unless_they_fit(tmp_path: Path, decoder: st
         source = EncodedSource(3, *map(ones, shapes))
         for name, value in changed.items():
             setattr(source, name, value)
-        return model.search([EncodedSource(3, *map(ones, shapes)), source], [(), ()], options)[0]
+        return model.search([EncodedSource(3, *map(ones, shapes)), source], [NOTHING, NOTHING], options)[0]
 
     first, second = search()
     assert first == second
@@ -470,9 +474,9 @@ def test_encoded_sources_are_refused_unless_they_fit(tmp_path: Path, decoder: st
     assert error.value.startswith(b"source 1: wanted 1 to 1048576 entries")
     for read in (
         lambda: model.translate(["I"], options),
-        lambda: model.search([[5, 3]], [()], options),
+        lambda: model.search([[5, 3]], [NOTHING], options),
         lambda: list(model.stream("I", options)),
-        lambda: list(model.stream_ids([5, 3], (), options)),
+        lambda: list(model.stream_ids([5, 3], NOTHING, options)),
         lambda: model.queue(1).submit(1, ["I"], options),
     ):
         with pytest.raises(UsageError, match="this model has no encoder, so it reads neither text nor token ids"):

@@ -34,8 +34,8 @@ from regard.search.forced_decoding import force_decode
 Embeddings = Literal["table", "packed"]
 TOKENS, GREEDY, BEAM = "tokenisation", "greedy search", "beam search"
 LIMITS: dict[str, tuple[float, float]] = {"float32": (1e-3, 0.97), "bfloat16": (0.05, 0), "int8": (0.1, 0)}
-"""How far a file may be from the model: the mean difference of the scores of its translations, in nats a token, and the
-least share of sentences with the same tokens; where weights are rounded, other translations may win."""
+"""How far a file may be from the model: the mean relative difference of the scores of its translations (of scores below
+one the difference itself), and the least share of sentences with the same tokens; of rounded weights others may win."""
 
 
 def export(
@@ -166,9 +166,9 @@ def compare(model: ModelFolder, exported: RuntimeTranslator, sentences: Sequence
         forced = force_decode(model.model, [ids for ids, _ in whole], [best.ids for _, best in whole], False)
         penalty = LengthPenalty(settings.length_penalty)
         scores = (float(item.log_probs.sum()) / penalty(len(item.log_probs)) for item in forced)
-        differences += [abs(best.score - score) for (_, best), score in zip(whole, scores, strict=True)]
+        differences += [abs(h.score - s) / max(1.0, abs(s)) for (_, h), s in zip(whole, scores, strict=True)]
     mean = sum(differences) / max(1, len(differences))
-    return Parity(len(sources), origin, "mean difference of scores", mean, mismatches)
+    return Parity(len(sources), origin, "mean relative difference of scores", mean, mismatches)
 
 
 def _check(parity: Parity, precision: Precision) -> None:

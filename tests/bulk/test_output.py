@@ -58,11 +58,13 @@ def _kill_after(steps_left: Iterator[int], frame: FrameType, event: str, value: 
 @pytest.mark.system
 @posix
 @pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")  # fork beside idle threads
+@pytest.mark.parametrize("apart", [4, pytest.param(1, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(
     ("resume", "before"), [(False, "nothing"), (True, "an earlier result"), (False, "a journal without a part")]
 )
-def test_a_kill_between_any_two_steps_loses_nothing(tmp_path: Path, before: str, resume: bool) -> None:
-    step, repeated = 0, []
+def test_a_kill_between_any_two_steps_loses_nothing(tmp_path: Path, before: str, resume: bool, apart: int) -> None:
+    """By default at every fourth line that is executed, in the slow tests at every one."""
+    step, repeated = len(before) % apart, []
     while True:
         folder = tmp_path / f"{step}"
         folder.mkdir()
@@ -80,7 +82,7 @@ def test_a_kill_between_any_two_steps_loses_nothing(tmp_path: Path, before: str,
         repeated.append(finish_work(path))
         assert path.read_bytes() == WHOLE
         assert os.listdir(folder) == ["out"]
-        step += 1
+        step += apart
     assert step > 50, "killed at nearly every line of the module"
     assert set(repeated) == {0, 1, 2}, "finished chunks are not repeated"
 

@@ -102,7 +102,7 @@ def test_an_ordinary_model_is_loaded_without_a_word(
 
 
 @pytest.mark.system
-@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("threads", [pytest.param(1, marks=pytest.mark.slow), 2])
 def test_training_with_batch_norm_is_resumed_to_the_same_weights(data: Path, tmp_path: Path, threads: int) -> None:
     settings = {"model.encoder.norm": "batch", "model.decoder.norm": "batch"}
     train(data, str(tmp_path / "whole"), settings, threads=threads)

@@ -75,6 +75,7 @@ def test_only_the_plainest_calls_are_answered(model: Path, tmp_path: Path) -> No
 
 
 @pytest.mark.system
+@pytest.mark.parametrize("options", [[], ["--beam", "2"]])
 @pytest.mark.parametrize(
     "lines",
     [
@@ -88,14 +89,11 @@ def test_only_the_plainest_calls_are_answered(model: Path, tmp_path: Path) -> No
         "مرحبا بالعالم".encode() * 3,
     ],
 )
-def test_the_answer_is_that_of_the_command_line(model: Path, lines: bytes) -> None:
-    for options in ([], ["--beam", "2"]):
-        done, reference = (
-            run("translate", str(model), *options, lines=lines, command=c) for c in ("regard", "regard.cli")
-        )
-        assert done.stdout == reference.stdout
-        assert done.stderr == reference.stderr
-        assert done.returncode == reference.returncode
+def test_the_answer_is_that_of_the_command_line(model: Path, lines: bytes, options: list[str]) -> None:
+    done, reference = (run("translate", str(model), *options, lines=lines, command=c) for c in ("regard", "regard.cli"))
+    assert done.stdout == reference.stdout
+    assert done.stderr == reference.stderr
+    assert done.returncode == reference.returncode
 
 
 @pytest.mark.system

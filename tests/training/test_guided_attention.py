@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 import torch
+from broad import broad
 from laws.learning import SYMBOLS, string
 from laws.models import kinds, make
 from torch import Tensor
@@ -249,7 +250,7 @@ def accuracy(model: Model, guide: Guide, batch: TrainingBatch) -> float:
 
 
 @pytest.mark.system
-@pytest.mark.parametrize("kind", [kind for kind in DECODERS if "score" in kind.model_fields])
+@pytest.mark.parametrize("kind", broad(kind for kind in DECODERS if "score" in kind.model_fields))
 def test_a_guided_head_learns_links_that_an_unguided_one_does_not(kind: type[Settings]) -> None:
     sizes = {name: value for name, value in SIZES.items() if name in kind.model_fields}
     settings = ModelSettings(encoder=ENCODER, decoder=kind.parse({**sizes, "dropout": 0.0}, "the test"), share="none")

@@ -8,6 +8,8 @@ import gc
 import os
 import signal
 import sys
+import zlib
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -33,6 +35,7 @@ install_import_hook(CHECKED[SHAPES], f"{laws.checking.__name__}.{laws.checking.c
 pytest.register_assert_rewrite("laws.models", "laws.learning")
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # started in the background: commands under test need it
     signal.signal(signal.SIGINT, signal.default_int_handler)
+WHOLE = os.environ.get("REGARD_MODELS") == "all"
 SYSTEM, UNITS = (
     ("cli", "demo", "interchange", "serving"),
     ("test_in_flags.py", "test_option_units.py", "test_progress.py"),
@@ -126,7 +129,16 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the tests of whole folders, before marks select tests."""
+    """Mark the tests of whole folders, and two of three `broad` cases of each test as slow, before marks select tests.
+
+    Which third is left depends on the name of the test, so laws over the same models have different ones.
+    """
+    numbers = Counter[str]()
     for item in items:
         if item.path.parent.name in SYSTEM and item.path.name not in UNITS:
             item.add_marker(pytest.mark.system)
+        if not WHOLE and item.get_closest_marker("broad"):
+            test = item.nodeid.partition("[")[0]
+            if (zlib.crc32(test.encode()) + numbers[test]) % 3:
+                item.add_marker(pytest.mark.slow)
+            numbers[test] += 1

@@ -180,7 +180,12 @@ def test_a_closed_pipe_ends_the_command_quietly(transformer: Path, data: Path) -
 @posix
 @pytest.mark.parametrize(
     ("closed", "status", "said"),
-    [("<&-", 0, ""), (">&-", 1, "regard: Bad file descriptor"), ("2>&-", 0, ""), ("<&- >&- 2>&-", 1, "")],
+    [
+        pytest.param("<&-", 0, "", marks=pytest.mark.slow),
+        (">&-", 1, "regard: Bad file descriptor"),
+        pytest.param("2>&-", 0, "", marks=pytest.mark.slow),
+        ("<&- >&- 2>&-", 1, ""),
+    ],
 )
 def test_closed_streams_give_no_traceback(transformer: Path, closed: str, status: int, said: str) -> None:
     """Nor does a file get the number of one, to be written into by whoever prints."""
@@ -223,7 +228,9 @@ def test_messages_name_commands_that_exist() -> None:
 
 
 @posix
-@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize(
+    ("number", "status"), [pytest.param(signal.SIGINT, 130, marks=pytest.mark.slow), (signal.SIGTERM, 143)]
+)
 def test_an_interrupted_training_is_saved_and_resumes(
     regard: Command, corpus: list[str], number: signal.Signals, status: int
 ) -> None:

@@ -113,11 +113,18 @@ def _file_names() -> list[str]:
 
 
 @posix
+@pytest.mark.parametrize(
+    "kills",
+    [
+        [(2, "before"), (30, "after")],
+        pytest.param([(1, "after"), (15, "before"), (30, "after")], marks=pytest.mark.slow),
+    ],
+)
 def test_a_run_killed_at_any_chunk_resumes_to_the_same_result(
-    regard: Command, run: Path, long: Path, whole: bytes
+    regard: Command, run: Path, long: Path, whole: bytes, kills: list[tuple[int, str]]
 ) -> None:
     output = Path("out")
-    for chunks, stage in ((1, "after"), (15, "before"), (30, "after")):
+    for chunks, stage in kills:
         arguments = _arguments(run, long, output, "--resume")
         with _paused(chunks, *arguments, stage=stage) as command:
             command.kill()
@@ -137,7 +144,9 @@ def _resumed_chunk(chunks: int, stderr: str) -> int:
 
 
 @posix
-@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize(
+    ("number", "status"), [(signal.SIGINT, 130), pytest.param(signal.SIGTERM, 143, marks=pytest.mark.slow)]
+)
 def test_a_run_stopped_by_a_signal_prints_how_to_resume(
     regard: Command, run: Path, long: Path, whole: bytes, number: signal.Signals, status: int
 ) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 import torch
+from broad import broad_beyond_cover
 from engine.test_c_search import loaded, requests
 from laws.covering import ENCODERS_BY_INPUT, parse
 from laws.models import kinds, label, pairs
@@ -47,10 +48,9 @@ def programmed_settings() -> list[Any]:
     ):
         options = {"norm": norm, "activation": activation, "positions": positions, "layers": layers}
         combinations.append((base_encoder.with_values(**options), base_decoder.with_values(**options)))
-    return [
-        pytest.param(ModelSettings(encoder=e, decoder=d, share="none"), id=f"{label(e)}+{label(d)}")
-        for e, d in combinations
-    ]
+    settings = [ModelSettings(encoder=e, decoder=d, share="none") for e, d in combinations]
+    features = [{f"{side}.{part}" for side in one for part in label(side).split(".")} for one in combinations]
+    return broad_beyond_cover(settings, features, [f"{label(e)}+{label(d)}" for e, d in combinations])
 
 
 def with_program(parameters: list[Any]) -> list[Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+from broad import broad
 
 from laws.covering import parse
 from laws.models import make, sentences, targets, variants
@@ -29,7 +30,7 @@ def encoders(positions: bool) -> list[Settings]:
 
 
 @torch.no_grad()
-@pytest.mark.parametrize("decoder", [parse(kind, {}) for kind in DECODERS], ids=lambda s: s.kind)
+@pytest.mark.parametrize("decoder", broad(parse(kind, {}) for kind in DECODERS), ids=lambda s: s.kind)
 @pytest.mark.parametrize("positions", [False, True])
 def test_reordered_input_gives_the_same_outputs_reordered_unless_there_are_positions(
     positions: bool, decoder: Settings

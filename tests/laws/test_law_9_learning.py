@@ -6,6 +6,7 @@ import random
 from typing import Any
 
 import pytest
+from broad import broad
 
 from laws.covering import ENCODERS_BY_INPUT
 from laws.learning import SYMBOLS, TASKS, Colours, Task, accuracy, best_head, trained
@@ -59,6 +60,7 @@ IMAGE_ENCODERS: dict[str, Settings] = {
 }
 
 
+@pytest.mark.slow
 def test_naming_colours_in_reading_order_is_learnt_and_the_attention_shows_it() -> None:
     check(IMAGE_ENCODERS["resnet"], DECODER, Colours(), updates=250, learning_rate=1e-2)
 
@@ -74,14 +76,13 @@ def test_every_image_encoder_learns_with_every_decoder(encoder: str, kind: type[
     check(IMAGE_ENCODERS[encoder], decoder, Colours(), updates=1800 if without_attention else 1000, aligned=0.8)
 
 
-def test_before_training_no_target_is_right_and_no_head_is_aligned() -> None:
-    for decoder in (sized(kind) for kind in DECODERS):
-        untrained = build(
-            ModelSettings(encoder=TEXT_ENCODER, decoder=decoder, share="none"), SYMBOLS.stop, SYMBOLS.stop, True
-        )
-        for name in TASKS:
-            assert accuracy(untrained.eval(), Task(name)) == 0
-            assert best_head(untrained.eval(), Task(name)) < 0.5
+@pytest.mark.parametrize("kind", broad(DECODERS), ids=lambda kind: kind.model_fields["kind"].default)
+def test_before_training_no_target_is_right_and_no_head_is_aligned(kind: type[Settings]) -> None:
+    settings = ModelSettings(encoder=TEXT_ENCODER, decoder=sized(kind), share="none")
+    untrained = build(settings, SYMBOLS.stop, SYMBOLS.stop, True)
+    for name in TASKS:
+        assert accuracy(untrained.eval(), Task(name)) == 0
+        assert best_head(untrained.eval(), Task(name)) < 0.5
 
 
 def test_unseen_strings_are_not_in_training_batches() -> None:

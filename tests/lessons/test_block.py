@@ -39,7 +39,7 @@ def small(settings: SmallSettings) -> tuple[Model, Batch, Tensor]:
     return model, Batch.of([source.encode(SOURCE)]), torch.tensor([[BOS, *target.encode(TARGET)]])
 
 
-@pytest.mark.parametrize("heads", [1, 2])
+@pytest.mark.parametrize("heads", [2, pytest.param(1, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("norm", ["pre", "post"])
 @pytest.mark.parametrize("score", SCORES)
 @torch.no_grad()

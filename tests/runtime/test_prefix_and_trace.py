@@ -114,7 +114,7 @@ def test_the_search_is_recorded_as_by_the_translator(make: Maker, encoder: str, 
     _, runtime = make(encoder, decoder)
     translator = load_translator(runtime.model.path.with_suffix(""))
     translator.engine.reason = "PyTorch is compared with"
-    for line in SENTENCES:
+    for line in SENTENCES[::2]:
         for constraints in (Constraints(), Constraints(prefix="book 나는")):
             _, expected = translator.trace(line, constraints, beam=beam)
             translation, steps = runtime.trace(line, constraints, beam=beam)

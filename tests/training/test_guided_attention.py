@@ -300,7 +300,7 @@ def _linked(generator: random.Random) -> Example:
 
 
 @pytest.mark.system
-@pytest.mark.parametrize("rdrop", [0.0, 1.0])
+@pytest.mark.parametrize("rdrop", [pytest.param(0.0, marks=pytest.mark.slow), 1.0])
 def test_a_resumed_run_equals_an_uninterrupted_one(tmp_path: Path, rdrop: float) -> None:
     uninterrupted = trainer(recipe(rdrop=rdrop), tmp_path / "uninterrupted")
     uninterrupted.run()

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
-from small import PAIRS, SIDES, captioner_folder, folder, pairs
+from small import SIDES, captioner_folder, folder, pairs
 
 from regard.explanation import explain, explain_caption
 from regard.models import Batch
@@ -18,19 +18,14 @@ from regard.visualisation import save
 TEXT = "나는 빵을 먹고 있었다"
 
 
-@pytest.mark.parametrize(("encoder", "decoder"), PAIRS)
-def test_every_model_is_explained(encoder: str, decoder: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("encoder", "decoder"), pairs())
+def test_every_model_is_explained_and_drawn(encoder: str, decoder: str, tmp_path: Path) -> None:
+    """A page and an animation take seconds."""
     translator = load_translator(folder(tmp_path / "run", encoder, decoder, end=-2.0))
     data = explain(translator, TEXT, beam=2).data
     assert data.has_cross_attention == (decoder != "no_attention")
     assert (data.states is not None) == (encoder == "recurrent")
     assert (data.attributions is not None) == data.has_cross_attention
-
-
-@pytest.mark.parametrize(("encoder", "decoder"), pairs())
-def test_every_explanation_is_drawn(encoder: str, decoder: str, tmp_path: Path) -> None:
-    """A page and an animation take seconds."""
-    data = explain(load_translator(folder(tmp_path / "run", encoder, decoder, end=-2.0)), TEXT, beam=2).data
     for suffix in (".html", ".gif"):
         save(data, tmp_path / f"page{suffix}")
 

@@ -46,9 +46,9 @@ def recurrent(corpus: list[str], trained: Callable[..., Path]) -> Path:
     return trained("recurrent", *corpus, "--preset", "rnn-bahdanau", *sets(RECURRENT))
 
 
-@pytest.fixture(params=["transformer", "recurrent"])
+@pytest.fixture(params=["transformer", pytest.param("recurrent", marks=pytest.mark.slow)])
 def model(request: pytest.FixtureRequest) -> Path:
-    """Return the run folder of each of the two models."""
+    """Return the run folder of each of the two models, of the second in the slow tests."""
     folder: Path = request.getfixturevalue(request.param)
     return folder
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from broad import broad
 from command import Command, files
 
 from regard.data.vocabulary import EOS
@@ -70,7 +71,7 @@ def test_the_default_folder_is_in_the_run(regard: Command, transformer: Path) ->
     )
 
 
-@pytest.mark.parametrize("more", [{"no_repeat_ngram": 4}, {"groups": 2, "beam": 4}, {"mbr": True}, {"seed": 7}])
+@pytest.mark.parametrize("more", broad([{"groups": 2, "beam": 4}, {"no_repeat_ngram": 4}, {"mbr": True}, {"seed": 7}]))
 def test_export_does_not_depend_on_search_settings(transformer: Path, tmp_path: Path, more: dict[str, object]) -> None:
     run = Path(shutil.copytree(transformer, tmp_path / "run"))
     config = json.loads((run / "config.json").read_text())

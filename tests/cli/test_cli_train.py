@@ -597,6 +597,7 @@ def test_alignments_that_cannot_guide_are_refused(regard: Command, corpus: list[
     regard.fails("train", *corpus, *more, status=2, because=because_plain)
 
 
+@pytest.mark.slow
 def test_a_budget_chooses_a_size(regard: Command, corpus: list[str]) -> None:
     small = sets(["batching.tokens=64", "training.validate_with=2"])
     done = regard("train", *corpus, "--budget", "1s", *small, "--out", "run")

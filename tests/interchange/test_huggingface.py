@@ -33,7 +33,13 @@ KINDS: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.fixture(scope="module", params=KINDS)
+FURTHER = ("relu", "gelu, not scaled")
+"""Kinds of the slow tests; the commands import and export them by default too."""
+
+
+@pytest.fixture(
+    scope="module", params=[pytest.param(kind, marks=pytest.mark.slow if kind in FURTHER else ()) for kind in KINDS]
+)
 def marian_path(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Folder with a Marian model of each kind."""
     return marian_folder(tmp_path_factory.mktemp("marian") / "model", **KINDS[request.param])

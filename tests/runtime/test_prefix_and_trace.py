@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from small import PAIRS, SENTENCES, pairs
+from small import SENTENCES, pairs
 
 from regard.data.vocabulary import EOS
 from regard.errors import LineError, LineWarning, UsageError
@@ -132,7 +132,7 @@ def test_the_search_is_recorded_as_by_the_translator(make: Maker, encoder: str, 
                 assert totals == sorted(totals, reverse=True)
 
 
-@pytest.mark.parametrize(("encoder", "decoder"), PAIRS)
+@pytest.mark.parametrize(("encoder", "decoder"), pairs())
 def test_log_probs_of_tokens_are_those_of_forced_decoding(make: Maker, encoder: str, decoder: str) -> None:
     translator, runtime = make(encoder, decoder)
     options = runtime.model.options()

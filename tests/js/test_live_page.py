@@ -57,6 +57,8 @@ def open_page(browser: Any, page_file: Path) -> Iterator[Any]:
 
     yield open_file
     assert problems == []
+    for context in browser.contexts:  # pages that go on running slow down those of other tests
+        context.close()
 
 
 def put(page: Any, text: str) -> None:
@@ -284,7 +286,7 @@ def test_unsure_words_are_underlined(open_page: Any, make: Callable[..., Path]) 
     assert shown(page) == [best.text]
 
 
-@pytest.mark.parametrize("rank", [0, 2])
+@pytest.mark.parametrize("rank", [pytest.param(0, marks=pytest.mark.slow), 2])
 def test_the_player_shows_the_search(open_page: Any, make: Callable[..., Path], rank: int) -> None:
     page, runtime = open_page(), RuntimeTranslator(make(precision="int8"), threads=1)
     put(page, LINE)
@@ -350,6 +352,7 @@ def test_a_long_text_never_blocks_the_page(open_page: Any) -> None:
     assert max(counts) < 3000, "the older text is left when a newer one comes"
 
 
+@pytest.mark.slow
 def test_it_fits_a_phone_in_korean_and_dark(open_page: Any) -> None:
     page = open_page(viewport={"width": 400, "height": 800}, locale="ko-KR", color_scheme="dark", has_touch=True)
     assert page.inner_text("#title") == "영어 → 한국어"
@@ -366,6 +369,7 @@ def test_it_fits_a_phone_in_korean_and_dark(open_page: Any) -> None:
     assert sizes == []
 
 
+@pytest.mark.slow
 def test_it_prints_the_text_and_its_translation(open_page: Any) -> None:
     page = open_page(color_scheme="dark")
     page.evaluate("dispatchEvent(new Event('beforeprint'))")
@@ -397,17 +401,23 @@ def test_nothing_is_stored(open_page: Any) -> None:
     assert page.evaluate("indexedDB.databases().then(all => all.length)") == 0
 
 
-def test_axe_finds_nothing(open_page: Any, axe: str) -> None:
-    for context in ({}, {"color_scheme": "dark", "viewport": {"width": 400, "height": 800}, "locale": "ko-KR"}):
-        page = open_page(**context)
-        page.wait_for_selector("#attention:not([hidden])")
-        page.click("#alternatives-name")
-        page.click("summary[data-text=about]")
-        page.click("#open-player")
-        page.wait_for_selector("#player:not([hidden])")
-        open_words(page, 0)
-        page.locator(".word-of-text").first.click()
-        page.wait_for_selector("#choices [role=option]:focus")
-        page.evaluate(axe)
-        violations = page.evaluate("axe.run().then(r => r.violations.map(v => [v.id, v.nodes.map(n => n.html)]))")
-        assert violations == []
+@pytest.mark.parametrize(
+    "context",
+    [
+        pytest.param({}, marks=pytest.mark.slow),
+        {"color_scheme": "dark", "viewport": {"width": 400, "height": 800}, "locale": "ko-KR"},
+    ],
+)
+def test_axe_finds_nothing(open_page: Any, axe: str, context: dict[str, Any]) -> None:
+    page = open_page(**context)
+    page.wait_for_selector("#attention:not([hidden])")
+    page.click("#alternatives-name")
+    page.click("summary[data-text=about]")
+    page.click("#open-player")
+    page.wait_for_selector("#player:not([hidden])")
+    open_words(page, 0)
+    page.locator(".word-of-text").first.click()
+    page.wait_for_selector("#choices [role=option]:focus")
+    page.evaluate(axe)
+    violations = page.evaluate("axe.run().then(r => r.violations.map(v => [v.id, v.nodes.map(n => n.html)]))")
+    assert violations == []

@@ -252,6 +252,7 @@ def test_more_seeds_can_be_added(data: Path, tmp_path: Path) -> None:
         regard.compare(out=tmp_path / "out", seed=7, **options)
 
 
+@pytest.mark.slow
 def test_minutes_become_updates_that_all_seeds_share(data: Path, tmp_path: Path) -> None:
     comparison = regard.compare(
         out=tmp_path / "out", presets=["rnn"], minutes=0.05, seeds=2, settings=SMALL, speed=False, **_files(data)

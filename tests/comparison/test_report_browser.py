@@ -35,6 +35,8 @@ def open_report(browser: Any, tmp_path: Path) -> Iterator[Any]:
 
     yield open_page
     assert problems == []
+    for context in browser.contexts:  # pages that go on running slow down those of other tests
+        context.close()
 
 
 def numbers(page: Any) -> list[str]:
@@ -118,7 +120,7 @@ def test_the_language_changes_and_follows_the_browser(open_report: Any) -> None:
     assert "점수" in open_report(make_comparison(), locale="ko-KR").inner_text("#scores h2")
 
 
-@pytest.mark.parametrize("task", ["translation", "captions"])
+@pytest.mark.parametrize("task", ["translation", pytest.param("captions", marks=pytest.mark.slow)])
 def test_a_narrow_page_does_not_scroll_sideways(open_report: Any, task: str) -> None:
     page = open_report(make_comparison(task=task, has_file=True), viewport={"width": 400, "height": 800})
     page.evaluate("document.querySelectorAll('details').forEach((node) => { node.open = true; })")

@@ -109,7 +109,7 @@ def test_words_arrive_as_they_are_decoded(file: Path) -> None:
     assert "".join(words) == RuntimeTranslator(file).translate(SENTENCES[0], beam=1)[0].text
 
 
-@pytest.mark.parametrize("processes", [1, 2])
+@pytest.mark.parametrize("processes", [pytest.param(1, marks=pytest.mark.slow), 2])
 def test_a_killed_process_loses_no_call(file: Path, processes: int) -> None:
     expected = [translation.text for translation in RuntimeTranslator(file).translate(SENTENCES, beam=5)]
 
@@ -399,7 +399,7 @@ def test_a_changed_file_is_loaded_while_calls_go_on(tmp_path: Path) -> None:
             ]
 
         before = await texts()
-        long = asyncio.create_task(service.translate("model", SENTENCES * 300, SearchRequest(beam=3), DEADLINE))
+        long = asyncio.create_task(service.translate("model", SENTENCES * 100, SearchRequest(beam=3), DEADLINE))
         await wait_until_async(lambda: service.backlog["model"][0], "the call is with the process")
         shutil.copy(other, tmp_path / "beside")
         os.replace(tmp_path / "beside", path)
@@ -412,7 +412,7 @@ def test_a_changed_file_is_loaded_while_calls_go_on(tmp_path: Path) -> None:
 
     (before, after, still, long), messages = served([path], use, reload_seconds=0)
     assert (before, after, still) == (old, new, new)
-    assert long == old * 300, "what was begun is finished by the model that it was begun with"
+    assert long == old * 100, "what was begun is finished by the model that it was begun with"
     assert "loaded again" in messages[0]
     assert "cannot be used, so the model stays as it was" in messages[1]
 

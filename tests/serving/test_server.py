@@ -207,7 +207,7 @@ def test_slow_connections_are_closed_and_keep_nobody_waiting(server: Running, ex
         connection.close()
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.slow)])
 def test_a_signal_lets_open_requests_be_finished(file: Path, expected: list[str], number: signal.Signals) -> None:
     with running(str(file), "--languages", "ko,en", "--metrics") as server:
         values = {"q": LINES * 15, "source": "ko", "target": "en"}

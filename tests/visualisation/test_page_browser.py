@@ -38,6 +38,8 @@ def open_page(browser: Any, tmp_path: Path) -> Iterator[Any]:
 
     yield open_url
     assert problems == []
+    for context in browser.contexts:  # pages that go on running slow down those of other tests
+        context.close()
 
 
 def test_pointing_at_a_target_word_shows_its_attention_weights(open_page: Any, bread: Alignment) -> None:
@@ -182,6 +184,7 @@ def test_a_printed_page_is_light_in_dark_mode_too(open_page: Any, explanation: C
     assert min(page.evaluate(corner)) > 200
 
 
+@pytest.mark.slow
 def test_a_printed_figure_is_light_in_dark_mode_too(browser: Any, bread: Alignment, tmp_path: Path) -> None:
     page = browser.new_context(color_scheme="dark").new_page()
     page.goto(save(bread, tmp_path / "a.svg").as_uri())
@@ -191,6 +194,7 @@ def test_a_printed_figure_is_light_in_dark_mode_too(browser: Any, bread: Alignme
     assert page.evaluate(ink) == "rgb(26, 29, 33)"
 
 
+@pytest.mark.slow
 def test_names_of_directions_fit_a_phone(open_page: Any, without_attention: ExplanationData) -> None:
     page = open_page(without_attention, viewport={"width": 400, "height": 800})
     ink = page.evaluate(
@@ -253,6 +257,7 @@ def test_all_heads_of_a_word_are_shown_in_colours(open_page: Any, explanation: C
     assert set(palette) <= set(colours), "the legend shows the colour of each head"
 
 
+@pytest.mark.slow
 def test_the_special_column_is_not_cut_off(open_page: Any, explanation: Callable[..., ExplanationData]) -> None:
     for width in (400, 1400):
         page = open_page(explanation(4, 1, 1), viewport={"width": width, "height": 900})
@@ -263,6 +268,7 @@ def test_the_special_column_is_not_cut_off(open_page: Any, explanation: Callable
         assert not ink, "no letter reaches the right edge"
 
 
+@pytest.mark.slow
 def test_page_fits_a_phone_in_korean(open_page: Any, explanation: Callable[..., ExplanationData]) -> None:
     page = open_page(
         explanation(12, 4, 3),
@@ -305,6 +311,7 @@ def test_all_weights_are_shown_as_a_table(open_page: Any, bread: Alignment) -> N
     assert cells == ["빵을", "0.020", "0.010", "0.070", "0.880", "0.020"]
 
 
+@pytest.mark.slow
 def test_two_hundred_words_are_painted_within_a_second(
     open_page: Any, explanation: Callable[..., ExplanationData]
 ) -> None:

@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 import sacrebleu
+from cached import PACKAGE, FolderCache
 from limits import wait_until
 from small import FRAME, SENTENCES, captioner_folder, folder
 
@@ -47,16 +48,38 @@ TIMES = {"seconds", "training_seconds", "tokens_per_second", "latency", "memory"
 
 
 @pytest.fixture(scope="module")
-def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Write pairs to copy: train, valid, test, with gold links of the test pairs."""
-    path, rng = tmp_path_factory.mktemp("data"), random.Random(1)
+def made(cached: FolderCache) -> Path:
+    """Return a folder with data and with a comparison, made once until a source changes."""
+    return cached("comparison", _make, PACKAGE, Path(__file__))
+
+
+@pytest.fixture(scope="module")
+def data(made: Path) -> Path:
+    """Return the folder of pairs to copy: train, valid, test, with gold links of the test pairs."""
+    return made / "data"
+
+
+@pytest.fixture(scope="module")
+def undisturbed(made: Path) -> Path:
+    """Return the folder of a comparison that nothing interrupted."""
+    return made / "out"
+
+
+def _make(folder: Path) -> None:
+    """Write the data, and compare."""
+    path, rng = folder / "data", random.Random(1)
+    path.mkdir()
     for name, count in (("train", 300), ("valid", 12), ("test", 30)):
         lines = [rng.choices(WORDS, k=rng.randint(1, 9)) for _ in range(count)]
         (path / f"{name}.xx").write_text("".join(" ".join(line) + "\n" for line in lines))
         (path / f"{name}.yy").write_text("".join(" ".join(line).upper() + "\n" for line in lines))
         links = (" ".join(f"{i}-{i}" for i in range(len(line))) for line in lines)
         (path / f"{name}.align").write_text("".join(line + "\n" for line in links))
-    return path
+    with _start(_arguments(_files(path), folder / "out")) as command:
+        stdout, stderr = command.communicate()
+    assert command.returncode == 0, stderr
+    assert stdout.splitlines()[0].split()[0] == "BLEU"
+    assert [line.split()[0] for line in stdout.splitlines()[1:]] == ["rnn", "rnn-luong"]
 
 
 def _files(data: Path) -> dict[str, Path]:
@@ -84,18 +107,6 @@ def _without_times(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _without_times(item) for key, item in value.items() if key not in {*TIMES, "origin"}}
     return [_without_times(item) for item in value] if isinstance(value, list) else value
-
-
-@pytest.fixture(scope="module")
-def undisturbed(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the folder of a comparison that nothing interrupted."""
-    out = tmp_path_factory.mktemp("undisturbed") / "out"
-    with _start(_arguments(_files(data), out)) as command:
-        stdout, stderr = command.communicate()
-    assert command.returncode == 0, stderr
-    assert stdout.splitlines()[0].split()[0] == "BLEU"
-    assert [line.split()[0] for line in stdout.splitlines()[1:]] == ["rnn", "rnn-luong"]
-    return out
 
 
 def _values(out: Path) -> Any:

@@ -27,6 +27,7 @@ MAGIC = b"REGARD\r\n"
 ROLES = ("encoder", "cross", "decoder")
 FATES: tuple[Fate, ...] = ("pruned", "kept", "ended")
 _ERROR_SIZE, _ALIGNED = 1024, 64
+_SHORT, _FEW = 1_000, 8  # characters of all lines, or sources, whose search is soon over
 _Result = TypeVar("_Result")
 
 
@@ -321,7 +322,7 @@ class RuntimeModel:
 
         Raises LineError for a line that cannot be translated, UsageError for options out of range.
         """
-        return interruptible(lambda: self._translate(lines, options, prefixes))
+        return interruptible(lambda: self._translate(lines, options, prefixes), sum(map(len, lines)) > _SHORT)
 
     def _translate(
         self, lines: Sequence[str], options: Options, prefixes: Sequence[Sequence[int]] | None
@@ -345,7 +346,7 @@ class RuntimeModel:
         may be empty if `min_length` lets it. The steps of the search come too, if the options ask for a trace. Raises
         UsageError.
         """
-        return interruptible(lambda: self._search(sources, constraints, options))
+        return interruptible(lambda: self._search(sources, constraints, options), len(sources) > _FEW)
 
     def _search(
         self, sources: Sequence[Source], constraints: Sequence[Constraints], options: Options
@@ -568,9 +569,9 @@ class RuntimeQueue:
             self.close()
 
 
-def interruptible(call: Callable[[], _Result]) -> _Result:
-    """Run a call of the library, in which Python handles no signal, in a thread: Ctrl-C does not wait for its end."""
-    if threading.current_thread() is not threading.main_thread():  # no signal comes here
+def interruptible(call: Callable[[], _Result], is_long: bool = True) -> _Result:
+    """Run a call of the library, where Python handles no signal, in a thread if it is long: Ctrl-C need not wait."""
+    if not is_long or threading.current_thread() is not threading.main_thread():  # where no signal comes
         return call()
     future = Future[_Result]()
 

@@ -36,9 +36,10 @@ class Engine:
         if self.reason is None and folder is None:
             self.reason = "the engine was given no tokenizer"
         self._why_pytorch = self.reason
+        self._parts = list(model.modules())  # to walk them takes as long as some of the steps of a sentence
         self._library: LibraryModel | None = None
         self._abandoned: list[LibraryModel] = []
-        self._versions: tuple[int, ...] = ()
+        self._versions: list[tuple[int, int]] = []
         self._process = os.getpid()
         self._lock = threading.Lock()
         self._check_precision(self.reason)
@@ -78,6 +79,11 @@ class Engine:
                 return library.trace(request, settings, torch.get_num_threads())
             source = self.model.encode(Batch.of([request.source], self.model.device))
             return trace_search(self.model, source, request.task, settings)
+
+    def evaluate(self) -> None:
+        """Put the model into evaluation mode, if a part of it is not."""
+        if any(part.training for part in self._parts):
+            self.model.eval()
 
     def prepare(self) -> None:
         """Pack the weights now, so that the first sentence need not wait."""
@@ -119,7 +125,8 @@ class Engine:
         if self._process != os.getpid():
             self._abandoned += [self._library] if self._library else []
             self._library, self._process = None, os.getpid()
-        versions = tuple(parameter._version for parameter in self.model.parameters())
+        weights = (weight for part in self._parts for weight in part._parameters.values() if weight is not None)
+        versions = [(id(weight), weight._version) for weight in weights]
         if self._library is None or versions != self._versions:
             assert isinstance(self.model, Model), "an ensemble is not packed"
             try:

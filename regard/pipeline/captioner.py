@@ -86,7 +86,7 @@ class Captioner(BasePipeline):
         """
         loaded = self._load_images([images] if isinstance(images, ImageInput) else list(images))
         settings = self._search_settings(nbest, search)
-        self.model.eval()
+        self.engine.evaluate()
         per_image = self._per_source(constraints, len(loaded), settings, "image")
         results = list[Caption]()
         for first in range(0, len(loaded), IMAGES_AT_ONCE):
@@ -104,7 +104,7 @@ class Captioner(BasePipeline):
     def trace(self, image: ImageInput, **search: Unpack[SearchOptions]) -> tuple[Caption, list[SearchStep]]:
         """Caption an image as `caption(image, readings=True)` does, and record every step of its search."""
         settings = self._search_settings(1, search)
-        self.model.eval()
+        self.engine.evaluate()
         pixels = self._load_images([image])[0].tensor()
         candidates, steps = self.engine.trace(self._image_request(0, pixels, NO_CONSTRAINTS, settings), settings)
         hypotheses = self._rerank(pixels, candidates, settings)

@@ -65,7 +65,7 @@ class Translator(BasePipeline):
         """
         lines = as_texts(texts)
         settings = self._search_settings(nbest, search)
-        self.model.eval()
+        self.engine.evaluate()
         per_line = zip(lines, self._per_source(constraints, len(lines), settings, "line"), strict=True)
         _check_lengths(lines, settings)
         split = [self._segments(line, index, item, settings) for index, (line, item) in enumerate(per_line)]
@@ -95,7 +95,7 @@ class Translator(BasePipeline):
         """
         greedy: SearchOptions = {"beam": 1, "groups": 1, "mbr": False, "coverage_penalty": 0.0}
         settings = self._search_settings(1, {**search, **greedy})
-        self.model.eval()
+        self.engine.evaluate()
         (checked,) = self._per_source(constraints, 1, settings, "line")
         _check_lengths([text], settings)
         segments, last = self._segments(text, 0, checked, settings), ""
@@ -114,7 +114,7 @@ class Translator(BasePipeline):
         Raises UsageError for a line without letters, and for one that is split.
         """
         settings = self._search_settings(1, search)
-        self.model.eval()
+        self.engine.evaluate()
         (checked,) = self._per_source(constraints, 1, settings, "line")
         _check_lengths([text], settings)
         segments = self._segments(text, 0, checked, settings)

@@ -26,8 +26,10 @@ if sys.version_info >= (3, 11):
 else:  # pragma: no cover
     import tomli as tomllib
 
-DEPTH, _HEADER_SIZE = 50, 100_000_000
+DEPTH = 50
 """Most levels of lists and tables in one another; recipes have four, and what goes through all levels recurses."""
+_HEADER_SIZE = 100_000_000
+"""Most bytes of the header of a safetensors file, as its own library has it."""
 
 
 def file_bytes(path: Path) -> bytes:

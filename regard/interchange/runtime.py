@@ -33,7 +33,7 @@ from regard.search.forced_decoding import force_decode
 
 Embeddings = Literal["table", "packed"]
 TOKENS, GREEDY, BEAM = "tokenisation", "greedy search", "beam search"
-LIMITS: dict[str, tuple[float, float]] = {"float32": (1e-3, 0.97), "bfloat16": (0.05, 0), "int8": (0.1, 0)}
+LIMITS: dict[str, tuple[float, float]] = {"float32": (1e-3, 0.97), "bfloat16": (0.02, 0.8), "int8": (0.05, 0.5)}
 """How far a file may be from the model: the mean relative difference of the scores of its translations (of scores below
 one the difference itself), and the least share of sentences with the same tokens; of rounded weights others may win."""
 

@@ -140,7 +140,7 @@ def test_errors_of_a_stream(ask: Ask) -> None:
     hidden = ask("/v1/translate", json={**asked, "text": "fine bug"})
     assert events(hidden)[1][1]["status"] == 500
     assert "secret" not in hidden.text
-    slow = events(ask("/v1/translate", json={**asked, "text": "fine slow", "deadline_ms": 100}))
+    slow = events(ask("/v1/translate", json={**asked, "text": "fine slow", "deadline_ms": 2000}))
     assert (slow[1][0], slow[1][1]["status"]) == ("error", 504)
     for option in ({"beam": 4}, {"format": "html"}, {"scores": True}, {"alignments": True}):
         assert "greedily" in ask("/v1/translate", json={**asked, "text": "x", **option}).json()["detail"]
@@ -260,18 +260,18 @@ def test_models(ask: Ask, service: FakeService) -> None:
 
 
 def test_deadlines_are_those_asked_for_up_to_the_servers(make_ask: Callable[..., Ask], service: FakeService) -> None:
-    ask = make_ask(deadline=5.0)
+    ask = make_ask(deadline=500.0)
     for headers, milliseconds, wanted in (
-        ({}, None, 5),
-        ({}, 2000, 2),
-        ({"X-Deadline-Ms": "1000"}, None, 1),
-        ({}, 60_000, 5),
+        ({}, None, 500),
+        ({}, 200_000, 200),
+        ({"X-Deadline-Ms": "100000"}, None, 100),
+        ({}, 600_000, 500),
     ):
         asked = {"text": "hello", "source": "en", "target": "ko"} | (
             {"deadline_ms": milliseconds} if milliseconds else {}
         )
         assert ask("/v1/translate", json=asked, headers=headers).status_code == 200
-        assert wanted - 1 < service.calls[-1][3] <= wanted
+        assert wanted - 60 < service.calls[-1][3] <= wanted
     for header in ("0", "x", "-1", "9" * 30):
         assert ask("/v1/translate", json={"text": "a"}, headers={"X-Deadline-Ms": header}).status_code == 400
 

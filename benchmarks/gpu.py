@@ -18,11 +18,11 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import torch
+from regard.common.settings import merge
 from regard.data.batch import Example
 from regard.data.batch_stream import BatchStream
 from regard.data.vocabulary import EOS
 from regard.models import build
-from regard.settings import merge
 from regard.training import Recipe, Trainer, preset
 
 from gpu_checks import decoding, laws, processes, training

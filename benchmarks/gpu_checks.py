@@ -23,8 +23,8 @@ import regard
 from laws.models import beam_rows, make, pairs, select_rows, sources, targets, tensors_of, with_noise_in_padding
 from laws.searching import beam
 from regard.attention import watch
+from regard.learn.samples import korean_english
 from regard.models import Batch, Model, ModelSettings
-from regard.samples import korean_english
 from regard.search import LengthPenalty
 from small import PAIRS, SENTENCES, SIDES, captioner_folder, folder
 

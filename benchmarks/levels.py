@@ -22,8 +22,8 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tools"), str(ROOT / "tests")]
 
 import build_library  # noqa: E402
 from kernel_programs import Context  # noqa: E402
-from regard.engine.program import Weight, _Operation, address  # noqa: E402
 from regard.runtime import native  # noqa: E402
+from regard.runtime.engine.program import Weight, _Operation, address  # noqa: E402
 
 SHAPES = ((128, 256), (128, 384), (128, 8000), (512, 1536), (512, 2048), (2048, 512), (512, 8000))
 ROWS = (1, 5, 96)

@@ -106,7 +106,7 @@ def _trained(minutes: float) -> Path:
 def _sample() -> Path:
     folder = WORK / "sample"
     if not (folder / "train.ko").exists():
-        from regard.samples import korean_english
+        from regard.learn.samples import korean_english
 
         korean_english(short=1.0).write(folder, "ko", "en")
     return folder

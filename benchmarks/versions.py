@@ -19,7 +19,7 @@ import time
 from pathlib import Path
 from statistics import median
 
-from regard.samples import korean_english
+from regard.learn.samples import korean_english
 
 MEASURED = """
 import json, sys, time, warnings

@@ -8,8 +8,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from regard.lab import EXPERIMENTS
-from regard.lab.findings import OUTCOMES
+from regard.learn.lab import EXPERIMENTS
+from regard.learn.lab.findings import OUTCOMES
 
 DOCS = Path(__file__).parent
 HEAD = """# The claims of the notes, tried

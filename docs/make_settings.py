@@ -10,7 +10,7 @@ from typing import Any
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
-from regard.settings import Settings
+from regard.common.settings import Settings
 from regard.training import Recipe
 
 HEAD = """# Every setting of a recipe

@@ -10,7 +10,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from regard.errors import RegardError
+from regard.common.errors import RegardError
+from regard.common.version import __version__
 
 if TYPE_CHECKING:
     from regard.attention.recorder import watch
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from regard.run import Run, train
     from regard.training.recipe import presets
 
-__version__ = "0.1.0"
 __all__ = [
     "Caption",
     "Captioner",

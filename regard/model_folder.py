@@ -21,19 +21,27 @@ from safetensors.torch import save_file
 from torch import nn
 from torch.overrides import TorchFunctionMode
 
-from regard.atomic import atomic_file, file_sha256, write_text
 from regard.attention.alignment import SYMMETRIES
+from regard.common.atomic import atomic_file, file_sha256, write_text
+from regard.common.errors import ModelFolderError, RegardError
+from regard.common.reading import (
+    check_links,
+    file_bytes,
+    is_file_name,
+    is_runtime_file,
+    parse_json,
+    reason_of,
+    tensor_metadata,
+    tensor_shapes,
+)
+from regard.common.seal import SEAL, SHA256, VOCABULARIES, json_digest, sealed, stored_digest, tensor_digest, why_broken
+from regard.common.settings import Settings
 from regard.data.images import ImageSizeSettings
 from regard.data.language_id import MAX_SIZE, LanguageId
 from regard.data.languages import Languages
 from regard.data.tokenizer import Tokenizer, TokenizerSettings
-from regard.errors import ModelFolderError, RegardError
 from regard.models import Model, ModelSettings, build
-from regard.reading import check_links, file_bytes, is_file_name, parse_json, reason_of, tensor_metadata, tensor_shapes
-from regard.runtime.model import is_runtime_file
-from regard.seal import SEAL, SHA256, VOCABULARIES, json_digest, sealed, stored_digest, tensor_digest, why_broken
 from regard.search import SearchSettings
-from regard.settings import Settings
 
 CONFIG, WEIGHTS, ALIGNMENT = "config.json", "model.safetensors", "alignment.json"
 LANGUAGES = "languages.json"

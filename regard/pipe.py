@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from regard.runtime.model import is_runtime_file
+from regard.common.reading import is_runtime_file
 
 CHUNK = 2000
 """Lines that are translated together, as by default of the command."""
@@ -64,9 +64,9 @@ def pipe_call(arguments: Sequence[str]) -> PipeCall | None:
 
 def translate_pipe(call: PipeCall) -> None:
     """Translate the lines of standard input; each at once if a person types them. Raises what the command raises."""
-    from regard.bulk.chunk_translator import ChunkTranslator, doubt_note, unknown_script_only
-    from regard.bulk.lines import Lines, chunks
-    from regard.bulk.output_format import OutputFormat
+    from regard.pipeline.bulk.chunk_translator import ChunkTranslator, doubt_note, unknown_script_only
+    from regard.pipeline.bulk.lines import Lines, chunks
+    from regard.pipeline.bulk.output_format import OutputFormat
     from regard.pipeline.runtime_translator import RuntimeTranslator
 
     translator = call.export or RuntimeTranslator(call.file, call.threads)

@@ -19,7 +19,11 @@ from typing import Any
 
 import torch
 
-import regard
+from regard.common.errors import ModelFolderError, UsageError
+from regard.common.reading import check_links
+from regard.common.seal import json_digest
+from regard.common.settings import read_toml
+from regard.common.version import __version__
 from regard.data.batch_stream import BatchSource
 from regard.data.corpus import Corpus
 from regard.data.language_id import LanguageId
@@ -27,7 +31,6 @@ from regard.data.languages import Languages
 from regard.data.prepare import PreparedData, prepare_data
 from regard.data.sentences import count_sentences
 from regard.data.tokenizer import Tokenizer
-from regard.errors import ModelFolderError, UsageError
 from regard.evaluation.validation import make_validator
 from regard.model_folder import (
     ALIGNMENT,
@@ -45,9 +48,6 @@ from regard.model_folder import (
 )
 from regard.models import Model, build, count_parameters, load_pretrained, select_device
 from regard.pipeline import load
-from regard.reading import check_links
-from regard.seal import json_digest
-from regard.settings import read_toml
 from regard.training import Outcome, Recipe, Trainer, World, model_card
 from regard.training.budget import BudgetChoice, choose, trial
 from regard.training.checkpoint import has_checkpoint
@@ -499,7 +499,7 @@ def _describe_guide(recipe: Recipe) -> Iterator[str]:
 
 def _machine(device: str) -> dict[str, Any]:
     """Return all else that the bits of a run depend on: versions, device, threads, processor."""
-    versions = {"regard": regard.__version__, "torch": torch.__version__, "python": platform.python_version()}
+    versions = {"regard": __version__, "torch": torch.__version__, "python": platform.python_version()}
     return {**versions, "device": device, "threads": torch.get_num_threads(), "processor": platform.machine()}
 
 

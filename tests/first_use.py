@@ -18,7 +18,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 SENTENCE = "나는 빵을 먹고 있었다"
 SIZES = {"train": 1000, "valid": 20, "test": 0, "recombination": 0, "length": 0}
-SAMPLE = f"from regard.samples import korean_english; korean_english(sizes={SIZES}).write('.', 'ko', 'en')"
+SAMPLE = f"from regard.learn.samples import korean_english; korean_english(sizes={SIZES}).write('.', 'ko', 'en')"
 VERSION = "from importlib.metadata import version; print(version('regard'))"
 PACKAGES = "import sysconfig; print(sysconfig.get_path('purelib'))"
 WHERE = "import pathlib, regard; print(pathlib.Path(regard.__file__).resolve())"

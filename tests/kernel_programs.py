@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from regard.engine.program import LANES, Program, address
+from regard.runtime.engine.program import LANES, Program, address
 from regard.runtime.native import kernels
 
 CONTEXT = (

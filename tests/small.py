@@ -9,13 +9,13 @@ import pytest
 import torch
 from broad import broad_pairs
 
+from regard.common.seal import tensor_digest
 from regard.data.images import ImageSizeSettings
 from regard.data.languages import Languages
 from regard.data.tokenizer import Tokenizer, TokenizerSettings
 from regard.data.vocabulary import EOS
 from regard.model_folder import FolderSettings, named_weights, save_folder, save_weights
 from regard.models import DECODERS, ENCODERS, ModelSettings, build
-from regard.seal import tensor_digest
 from regard.search import SearchSettings
 
 SENTENCES = [

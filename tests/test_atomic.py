@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 from systems import posix
 
-from regard import atomic
-from regard.atomic import atomic_file, atomic_folder, file_sha256, replaceable, write_bytes, write_text
+from regard.common import atomic
+from regard.common.atomic import atomic_file, atomic_folder, file_sha256, replaceable, write_bytes, write_text
+from regard.common.errors import DataError
 from regard.data.text import write_lines
-from regard.errors import DataError
 
 
 def _write_and_fail(path: Path) -> None:

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
+from regard.common.errors import ConfigurationError
+from regard.common.settings import Settings, parse_assignments
 from regard.data.corpus import CorpusSettings
-from regard.errors import ConfigurationError
 from regard.model_folder import FolderSettings
 from regard.search import SearchSettings
-from regard.settings import Settings, parse_assignments
 from regard.training import Recipe
 
 REQUIRED: dict[str, dict[str, Any]] = {

@@ -17,13 +17,13 @@ from small import FRAME, captioner_folder, folder
 import regard
 from regard.attention import watch
 from regard.attention.alignment import Readings
+from regard.common.errors import DataError, UsageError
+from regard.common.seal import sealed
 from regard.data.images import load_pixels, source_pixels
 from regard.data.vocabulary import BOS
-from regard.errors import DataError, UsageError
 from regard.model_folder import CONFIG, save_alignment
 from regard.models import Batch
 from regard.pipeline import Caption, Captioner, Translator, load, load_captioner, load_translator
-from regard.seal import sealed
 from regard.search import Constraints
 from regard.search.forced_decoding import force_decode
 

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 import regard
-from regard.lab import training
-from regard.lab.training import Job
-from regard.processes import module_command
+from regard.common.processes import module_command
+from regard.learn.lab import training
+from regard.learn.lab.training import Job
 from regard.training.forecast import loopback_speed
 
 ROOT = Path(regard.__file__).parent

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-import regard.lessons.soft_dictionary
+import regard.learn.lessons.soft_dictionary
 
 ROOT = Path(__file__).parent.parent
 HISTORY = ("CHANGELOG.md", "log.md")  # they keep the names of their time
@@ -29,7 +29,7 @@ def test_the_doctests_of_a_page_pass(page: Path) -> None:
 
 
 def test_the_doctests_of_the_soft_dictionary_pass() -> None:
-    result = doctest.testmod(regard.lessons.soft_dictionary)
+    result = doctest.testmod(regard.learn.lessons.soft_dictionary)
     assert result.attempted >= 4
     assert result.failed == 0
 

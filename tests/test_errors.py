@@ -6,8 +6,8 @@ import pickle
 
 import pytest
 
-from regard import errors
-from regard.errors import LineError, MissingExtra, RegardError
+from regard.common import errors
+from regard.common.errors import LineError, MissingExtra, RegardError
 
 KINDS = [
     kind

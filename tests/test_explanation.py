@@ -9,7 +9,7 @@ import torch
 from PIL import Image
 from small import SIDES, captioner_folder, folder, pairs
 
-from regard.explanation import explain, explain_caption
+from regard.explain.explanation import explain, explain_caption
 from regard.models import Batch
 from regard.models.recurrent import RecurrentEncoder
 from regard.pipeline import load_captioner, load_translator

@@ -18,12 +18,11 @@ from systems import posix
 import regard
 from regard.cli.interchange import export as export_command
 from regard.cli.run_views import draw_run
-from regard.errors import ModelFolderError, RegardError
+from regard.common.errors import ModelFolderError, RegardError
+from regard.common.reading import MAGIC, check_links, is_file_name
+from regard.common.seal import fingerprints
 from regard.model_folder import ALIGNMENT, CONFIG, WEIGHTS, check_folder, save_alignment, seal_folder
 from regard.pipeline import load
-from regard.reading import check_links, is_file_name
-from regard.runtime.model import MAGIC
-from regard.seal import fingerprints
 from regard.serving.prepare import prepare
 from regard.serving.pytorch_engine import PyTorchEngine
 from regard.serving.replies import Replies

@@ -12,9 +12,10 @@ from small import SENTENCES, folder
 
 import regard
 from regard.cli import main
+from regard.common.errors import ConfigurationError, ModelFolderError, UsageError
+from regard.common.seal import fingerprints
 from regard.data.language_id import LanguageId
 from regard.data.languages import Languages
-from regard.errors import ConfigurationError, ModelFolderError, UsageError
 from regard.interchange import marian
 from regard.interchange.runtime import export
 from regard.model_folder import (
@@ -29,7 +30,6 @@ from regard.model_folder import (
     seal_folder,
 )
 from regard.pipeline import RuntimeTranslator
-from regard.seal import fingerprints
 from regard.training.recipe import read_run_recipe
 
 SETTINGS: dict[str, Any] = {

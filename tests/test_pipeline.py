@@ -16,10 +16,10 @@ from sacrebleu import sentence_chrf
 from small import SENTENCES, folder, pairs
 
 from regard.attention import watch
+from regard.common.errors import LineError, LineWarning, ModelFolderError, RegardError, UsageError
 from regard.data.corpus import PairFiles, read_corpus
 from regard.data.tokenizer import Tokenizer, TokenizerSettings
 from regard.data.vocabulary import BOS, EOS
-from regard.errors import LineError, LineWarning, ModelFolderError, RegardError, UsageError
 from regard.evaluation.validation import make_validator
 from regard.model_folder import CONFIG, WEIGHTS, load_tensors, named_weights, save_folder, save_weights
 from regard.models import Batch
@@ -44,7 +44,7 @@ def test_translations_keep_the_order_and_empty_lines_stay_empty(translator: Tran
     assert len(set(together)) > 2
 
 
-@pytest.mark.filterwarnings("ignore::regard.errors.LineWarning")
+@pytest.mark.filterwarnings("ignore::regard.common.errors.LineWarning")
 @pytest.mark.parametrize("options", [{}, {"beam": 1}, {"sample": True, "seed": 3}, {"nbest": 2, "alignments": True}])
 def test_each_sentence_of_a_line_has_the_translation_that_it_has_alone(
     translator: Translator, options: SearchOptions
@@ -73,7 +73,7 @@ def test_each_sentence_of_a_line_has_the_translation_that_it_has_alone(
     ]
 
 
-@pytest.mark.filterwarnings("ignore::regard.errors.LineWarning")
+@pytest.mark.filterwarnings("ignore::regard.common.errors.LineWarning")
 def test_sentences_stay_together_where_that_was_learnt_or_asked_for(translator: Translator) -> None:
     line = f"{SENTENCES[0]}. {SENTENCES[1]}."
     assert len(translator.translate(line)[0].parts) == 2

@@ -16,15 +16,22 @@ from safetensors.torch import save_file
 from small import folder
 from systems import posix
 
-from regard.atomic import file_sha256
+from regard.common.atomic import file_sha256
+from regard.common.errors import ConfigurationError, DataError, ModelFolderError
+from regard.common.reading import (
+    DEPTH,
+    file_bytes,
+    is_runtime_file,
+    parse_json,
+    parse_toml,
+    read_tensors,
+    tensor_shapes,
+)
+from regard.common.settings import parse_assignments, read_toml
 from regard.data.text import read_lines
 from regard.data.vocabulary import vocabulary_of
-from regard.errors import ConfigurationError, DataError, ModelFolderError
 from regard.model_folder import load_folder, weights_id
-from regard.reading import DEPTH, file_bytes, parse_json, parse_toml, read_tensors, tensor_shapes
-from regard.runtime.model import is_runtime_file
 from regard.serving.keys import list_keys
-from regard.settings import parse_assignments, read_toml
 from regard.training.journal import Journal, read
 
 DEEP = "[" * 100_000

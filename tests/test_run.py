@@ -15,12 +15,12 @@ import pytest
 import torch
 
 import regard
-from regard.errors import ConfigurationError, LineWarning, ModelFolderError, UsageError
+from regard.common.errors import ConfigurationError, LineWarning, ModelFolderError, UsageError
+from regard.common.settings import read_toml
+from regard.learn.samples import korean_english
 from regard.model_folder import load_settings, load_tensors
 from regard.pipeline import load
 from regard.run import _Session
-from regard.samples import korean_english
-from regard.settings import read_toml
 from regard.training import Recipe, World
 from regard.training.compose_recipe import TrainRequest
 

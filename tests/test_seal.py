@@ -16,7 +16,8 @@ import pytest
 import torch
 from small import SENTENCES, folder
 
-from regard.errors import ModelFolderError, RegardError
+from regard.common.errors import ModelFolderError, RegardError
+from regard.common.seal import tensor_digest
 from regard.model_folder import (
     ALIGNMENT,
     CONFIG,
@@ -34,7 +35,6 @@ from regard.model_folder import (
     seal_folder,
 )
 from regard.pipeline import load
-from regard.seal import tensor_digest
 
 CHOICE: dict[str, Any] = {"layer": "decoder.layers.0.cross_attention", "head": 1, "shifted": False, "symmetry": None}
 CASES = 40

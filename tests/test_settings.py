@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from regard.errors import ConfigurationError
+from regard.common.errors import ConfigurationError
+from regard.common.settings import OTHER_NAMES, _keys, merge, override, parse_assignments, read_toml
 from regard.search import SearchSettings
-from regard.settings import OTHER_NAMES, _keys, merge, override, parse_assignments, read_toml
 from regard.training import Recipe, preset, presets
 from regard.training.schedule import ScheduleSettings
 

@@ -65,7 +65,7 @@ def main() -> None:
 
 
 def _recipe(options: Options) -> Any:
-    from regard.settings import merge
+    from regard.common.settings import merge
     from regard.training import Recipe, preset
 
     if options.name == "gru":

@@ -22,7 +22,7 @@ def main() -> None:
 
 def recipe(options: Options) -> Any:
     """Return the recipe: the preset with the settings of a run without validation."""
-    from regard.settings import merge
+    from regard.common.settings import merge
     from regard.training import Recipe, preset
 
     training = {"optimizer": "adam", "updates": ENDLESS, "validate_every": ENDLESS, "log_every": 1}
@@ -64,8 +64,8 @@ def caption(options: Options) -> None:
     """Decode STEPS tokens of every image: all images in one call, and one after another."""
     import torch
     from regard.data.vocabulary import BOS, EOS, PAD, UNK
-    from regard.engine import DecodeRequest, Engine
     from regard.models import build
+    from regard.runtime.engine import DecodeRequest, Engine
     from regard.search import SearchSettings, SuppressTokens, Task
 
     from machine import clock

@@ -18,8 +18,8 @@ def main() -> None:
 
 def _translator(options: TranslationOptions) -> Translate:
     from regard.data.vocabulary import EOS, UNK
-    from regard.engine import DecodeRequest, Engine
     from regard.model_folder import load_folder
+    from regard.runtime.engine import DecodeRequest, Engine
     from regard.search import SearchSettings, Task
 
     model_folder = load_folder(options.folder / "regard")

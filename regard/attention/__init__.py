@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from regard.lazy import lazy_names
+from regard.common.lazy import lazy_names
 
 if TYPE_CHECKING:
     from regard.attention.attention import Attention

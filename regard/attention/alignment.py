@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from regard.attention.html_table import weights_table
-from regard.errors import UsageError
+from regard.common.errors import UsageError
 
 Array = npt.NDArray[np.float32]
 Link = tuple[int, int]  # source word, target word

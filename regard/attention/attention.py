@@ -19,8 +19,8 @@ from regard.attention.memory import Memory
 from regard.attention.recorder import active_recorders
 from regard.attention.scores import SCORES, build_score
 from regard.attention.unfused import attend_unfused
-from regard.errors import ConfigurationError
-from regard.shapes import Bool, Float, Tensor
+from regard.common.errors import ConfigurationError
+from regard.common.shapes import Bool, Float, Tensor
 
 # Without cuDNN's, which compiles for each new shape: with batches of all lengths that takes longer than the training.
 GPU_KERNELS = [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]

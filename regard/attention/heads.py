@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from regard.shapes import Float, Tensor
+from regard.common.shapes import Float, Tensor
 
 
 def split_heads(vectors: Float[Tensor, "N T D"], heads: int) -> Float[Tensor, "N H T E"]:

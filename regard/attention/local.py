@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 
 from regard.attention.memory import Memory
-from regard.shapes import Bool, Float, Tensor
+from regard.common.shapes import Bool, Float, Tensor
 
 MIN_BLOCK = 16
 """Smaller blocks leave the kernels too little work per call."""

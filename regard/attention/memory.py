@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 import torch.nn.functional as F
 
-from regard.shapes import Bool, Float, Int, Tensor
+from regard.common.shapes import Bool, Float, Int, Tensor
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from regard.shapes import Float, Tensor
+from regard.common.shapes import Float, Tensor
 
 _RECORDERS: ContextVar[tuple[AttentionRecorder, ...]] = ContextVar("recorders", default=())
 

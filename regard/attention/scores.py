@@ -13,8 +13,8 @@ import torch.nn.functional as F
 from torch import nn
 from torch.autograd.function import once_differentiable
 
-from regard.errors import ConfigurationError
-from regard.shapes import Float, Tensor
+from regard.common.errors import ConfigurationError
+from regard.common.shapes import Float, Tensor
 
 ScoreName = Literal["dot", "scaled_dot", "general", "additive", "cosine", "cosine_fixed", "cosine_plain"]
 TEMPERATURE = 0.1

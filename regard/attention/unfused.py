@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch.autograd.function import once_differentiable
 
-from regard.shapes import Bool, Float, Tensor
+from regard.common.shapes import Bool, Float, Tensor
 
 
 def attend_unfused(

@@ -11,7 +11,7 @@ import typer
 
 from regard.cli.app import app, say, setup_process
 from regard.cli.options import Debug, Device, Quiet, Run, Seed, Threads, check_output, select_device
-from regard.errors import LineError
+from regard.common.errors import LineError
 
 if TYPE_CHECKING:
     from regard.attention.alignment import Link, Readings, Symmetry

@@ -17,9 +17,9 @@ from typing import Annotated, Any, NoReturn, TypeVar
 
 import typer
 
-import regard
-from regard.errors import MissingExtra, RegardError, UsageError
-from regard.lazy import TRAINING_PACKAGES
+from regard.common.errors import MissingExtra, RegardError, UsageError
+from regard.common.lazy import TRAINING_PACKAGES
+from regard.common.version import __version__
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -61,7 +61,7 @@ _Misuse: type[Exception] = typer.BadParameter.__mro__[1]  # click's UsageError, 
 
 def _print_version(wanted: bool) -> bool:
     if wanted:
-        typer.echo(f"regard {regard.__version__}")
+        typer.echo(f"regard {__version__}")
         raise typer.Exit
     return wanted
 

@@ -12,7 +12,7 @@ import typer
 from regard.cli import options
 from regard.cli.app import app, setup_process, warn
 from regard.cli.search_options import search_command, search_options
-from regard.errors import DataError, LineWarning
+from regard.common.errors import DataError, LineWarning
 
 if TYPE_CHECKING:
     from regard.data.images import SourcePixels
@@ -48,8 +48,8 @@ def caption(
     cannot be used are reported at the end, after the captions of all others.
     """
     setup_process(threads, quiet, debug, seed)
-    from regard.bulk import OutputFormat
     from regard.pipeline import load_captioner
+    from regard.pipeline.bulk import OutputFormat
     from regard.search import Constraints
 
     causes, runs = list[str](), [run, *(with_ or ())]

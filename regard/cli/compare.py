@@ -13,7 +13,7 @@ import typer
 from regard.cli.app import app, say, setup_process
 from regard.cli.options import Debug, Device, Quiet, Seed, Threads
 from regard.cli.progress import TrainReporter
-from regard.errors import UsageError
+from regard.common.errors import UsageError
 
 if TYPE_CHECKING:
     from regard.comparison import CompareRequest, Comparison
@@ -114,12 +114,12 @@ def compare(
 
 def _request(values: dict[str, Any]) -> CompareRequest:
     """Make the request from the options of the command."""
+    from regard.common.settings import parse_assignments
     from regard.comparison import CompareRequest
     from regard.comparison.budget import Budget
     from regard.comparison.entries import named_path
     from regard.comparison.test_data import Files
     from regard.search import SearchOptions
-    from regard.settings import parse_assignments
 
     names = {field.name for field in fields(Files)} - {"test_target"}
     return CompareRequest(

@@ -11,7 +11,7 @@ import typer
 from regard.cli.app import app, say, setup_process
 from regard.cli.options import Debug, Device, Quiet, Seed, Threads, select_device
 from regard.cli.progress import TrainReporter
-from regard.errors import UsageError
+from regard.common.errors import UsageError
 
 
 @app.command()
@@ -37,9 +37,9 @@ def demo(
     whether its nouns attend to what they name, and draw where they attend.
     """
     setup_process(threads, quiet, debug)
-    from regard.demo.images import demo_images
-    from regard.demo.sentences import demo_sentences
-    from regard.demo.training import Output
+    from regard.learn.demo.images import demo_images
+    from regard.learn.demo.sentences import demo_sentences
+    from regard.learn.demo.training import Output
     from regard.run import Interrupted
 
     if korean and not images:

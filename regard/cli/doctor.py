@@ -13,12 +13,12 @@ from typing import Annotated
 
 import typer
 
-import regard
 from regard.cli.app import app, setup_process
 from regard.cli.options import Debug, Quiet, Threads
-from regard.errors import RegardError, UsageError
-from regard.lazy import has_pytorch
-from regard.runtime.model import is_runtime_file
+from regard.common.errors import RegardError, UsageError
+from regard.common.lazy import has_pytorch
+from regard.common.reading import is_runtime_file
+from regard.common.version import __version__
 
 
 @app.command()
@@ -105,7 +105,7 @@ def _check_run(run: Path, seal: bool) -> None:
 
 def _python() -> tuple[bool, str]:
     system = f"{platform.system()} {platform.machine()}"
-    line = f"Regard {regard.__version__} on Python {platform.python_version()}, {system}"
+    line = f"Regard {__version__} on Python {platform.python_version()}, {system}"
     works = sys.version_info >= (3, 10)
     return works, line if works else f"{line}: Python 3.10 or newer is needed; install it and make a new environment"
 

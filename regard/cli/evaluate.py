@@ -12,8 +12,8 @@ import typer
 from regard.cli.app import app, say, setup_process, warn
 from regard.cli.options import Debug, Device, Precision, Quiet, Run, Seed, Threads, select_device
 from regard.cli.search_options import search_command, search_options
+from regard.common.errors import LineError, UsageError
 from regard.data.bleu_tokenizer import BleuTokenizer
-from regard.errors import LineError, UsageError
 
 if TYPE_CHECKING:
     from regard.evaluation.length_buckets import Bucket
@@ -188,8 +188,8 @@ def _translate(
     run: Path, source: str, sources: list[str], load: dict[str, Any], search: dict[str, Any]
 ) -> tuple[int, str, list[str]]:
     """Translate with one model; return its beam, its engine and the translations."""
-    from regard.bulk import unknown_script
     from regard.pipeline import load_translator
+    from regard.pipeline.bulk import unknown_script
 
     translator = load_translator(run, **load)
     say(f"translating {len(sources):,} line{'s' * (len(sources) != 1)} of {source}")

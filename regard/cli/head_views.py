@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from regard.errors import UsageError
+from regard.common.errors import UsageError
 
 if TYPE_CHECKING:
     import numpy as np
 
     from regard.attention.alignment import Readings
-    from regard.explanation import Explanation
+    from regard.explain.explanation import Explanation
     from regard.pipeline import Translator
     from regard.visualisation.head_arcs import HeadArcs
     from regard.visualisation.heads import Heads
@@ -88,7 +88,7 @@ def _stacked(rows: Sequence[np.ndarray]) -> np.ndarray:
 
 def _layer(translator: Translator, readings: Readings, options: HeadOptions) -> tuple[str | None, bool]:
     """Return the name of the layer, None if there is none of this number, and whether its rows are shifted."""
-    from regard.explanation import alignment_choice
+    from regard.explain.explanation import alignment_choice
 
     names = readings.layers(options.role)
     if options.layer is not None:

@@ -9,7 +9,7 @@ import typer
 
 from regard.cli.app import app, say, setup_process, warn
 from regard.cli.options import Debug, Quiet, Run, Threads
-from regard.errors import UsageError
+from regard.common.errors import UsageError
 
 if TYPE_CHECKING:
     from regard.data.languages import Languages
@@ -57,8 +57,8 @@ def export(
     regard export runs/first --to runtime translator.regard
     """
     setup_process(threads, quiet, debug)
+    from regard.common.reading import check_links
     from regard.interchange import ctranslate2, huggingface, runtime
-    from regard.reading import check_links
 
     precision = precision or ("int8" if to in ("runtime", "page") else "float32")
     _check_precision(to, precision)
@@ -72,7 +72,7 @@ def export(
     if to == "runtime":
         parity = str(runtime.export(run, out, cast(Any, precision), source, languages=codes))
     elif to == "page":
-        from regard.live_page import export_page
+        from regard.explain.live_page import export_page
 
         parity = "; ".join(map(str, export_page([run, *second], out, source, codes)))
     elif to == "ctranslate2":

@@ -11,11 +11,11 @@ import typer
 
 from regard.cli.app import app, say, setup_process
 from regard.cli.options import Debug, Quiet
-from regard.errors import UsageError
+from regard.common.errors import UsageError
 
 if TYPE_CHECKING:
-    from regard.bilingual import Language
-    from regard.lab.findings import Findings
+    from regard.common.bilingual import Language
+    from regard.learn.lab.findings import Findings
 
 CONTINUE = "to continue: the same command"
 
@@ -43,7 +43,7 @@ def lab(
     continues after a stop.
     """
     setup_process(None, quiet, debug)
-    from regard.lab import run_experiment
+    from regard.learn.lab import run_experiment
 
     if quick and full:
         raise UsageError("--quick and --full exclude each other; leave one of them out")
@@ -63,7 +63,7 @@ def lab(
 
 def _list(language: Language) -> Iterator[str]:
     """Yield a line for each experiment: its claim, the notes that make it, and its minutes."""
-    from regard.lab import EXPERIMENTS
+    from regard.learn.lab import EXPERIMENTS
 
     width = max(map(len, EXPERIMENTS))
     for experiment in EXPERIMENTS.values():
@@ -74,8 +74,8 @@ def _list(language: Language) -> Iterator[str]:
 
 def _text(findings: Findings, language: Language) -> Iterator[str]:
     """Yield tables, verdict and remarks."""
-    from regard.bilingual import words_by
-    from regard.lab.findings import OUTCOMES
+    from regard.common.bilingual import words_by
+    from regard.learn.lab.findings import OUTCOMES
 
     for table in findings.tables:
         yield table.title.by(language)

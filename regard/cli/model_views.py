@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from regard.errors import UsageError
+from regard.common.errors import UsageError
 
 if TYPE_CHECKING:
     from regard.visualisation import Figure
@@ -40,7 +40,7 @@ def draw_model(run: Path | None, preset_name: str | None, config: Path | None, s
 
 
 def _of_run(run: Path) -> Any:
-    from regard.architecture import describe_architecture
+    from regard.explain.architecture import describe_architecture
     from regard.model_folder import load_settings, load_tokenizer
 
     settings = load_settings(run)
@@ -51,10 +51,10 @@ def _of_run(run: Path) -> Any:
 
 def _of_recipe(preset_name: str | None, config: Path | None, settings: Sequence[str]) -> Any:
     """Describe the model of a preset or TOML file, whose vocabulary has the size that its tokenizer is to have."""
-    from regard.architecture import describe_architecture
+    from regard.common.settings import merge, override, parse_assignments, read_toml
     from regard.data.tokenizer import TokenizerSettings
+    from regard.explain.architecture import describe_architecture
     from regard.models import ModelSettings
-    from regard.settings import merge, override, parse_assignments, read_toml
     from regard.training import preset
 
     values = read_toml(config) if config is not None else {}

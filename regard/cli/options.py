@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from regard.errors import UsageError
+from regard.common.errors import UsageError
 
 Run = Annotated[Path, typer.Argument(help="A model folder or run folder.")]
 TranslatorFile = Annotated[Path, typer.Argument(help="A model folder, run folder or runtime file.")]

@@ -6,11 +6,11 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from regard.bulk import Lines
+from regard.common.errors import DataError
 from regard.documents.elements import MarkupOptions
 from regard.documents.markup import AlignedLine, parse_markup
 from regard.documents.tags import Kind
-from regard.errors import DataError
+from regard.pipeline.bulk import Lines
 
 _LONGEST = 10_000_000
 """Most characters of a line of a page, which is all in memory."""

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from regard.errors import ModelFolderError, UsageError
+from regard.common.errors import ModelFolderError, UsageError
 
 if TYPE_CHECKING:
     from regard.visualisation import Chart, Figure, Series
@@ -79,7 +79,7 @@ def _distinct_names(runs: Sequence[Path]) -> list[str]:
 
 def _events(run: Path) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """Read the training and validation events of a run; these with the mean entropy of cross-attention."""
-    from regard.reading import check_links
+    from regard.common.reading import check_links
     from regard.training.journal import cross_attention_entropy, read
 
     path = run / "journal.jsonl"
@@ -103,9 +103,9 @@ def _series(name: str, events: list[dict[str, Any]], key: str) -> list[Series]:
 
 def _schedule(run: Path) -> Chart:
     """The learning rate at each update: up during warm-up, then down."""
+    from regard.common.reading import check_links
+    from regard.common.settings import read_toml
     from regard.model_folder import load_folder
-    from regard.reading import check_links
-    from regard.settings import read_toml
     from regard.training.recipe import Recipe
     from regard.training.schedule import learning_rate
     from regard.visualisation import Chart, Panel, Series

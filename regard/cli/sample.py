@@ -25,7 +25,7 @@ def sample(
     captions in English and Korean, and the regions of what they name. Nothing that is there is overwritten.
     """
     setup_process(threads, quiet, debug)
-    from regard.samples.writing import PAGE, write_sample
+    from regard.learn.samples.writing import PAGE, write_sample
 
     page = write_sample(folder, images)
     for line in page:

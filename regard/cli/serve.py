@@ -14,7 +14,7 @@ import typer
 
 from regard.cli import options
 from regard.cli.app import app, is_quiet, say, setup_process, warn
-from regard.errors import MissingExtra, UsageError
+from regard.common.errors import MissingExtra, UsageError
 from regard.runtime.model import available_cores
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ def _serve_on_cluster(
     pairs: Sequence[tuple[str, str]],
     least_and_most: tuple[int, int],
 ) -> None:
-    from regard.scale.replicas import Replicas, serve_on_cluster
+    from regard.serving.cluster.replicas import Replicas, serve_on_cluster
 
     least, most = least_and_most
     if most < least:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-import regard
 from regard.cli.app import app, say, setup_process, warn
 from regard.cli.head_views import HeadOptions, draw_heads
 from regard.cli.model_views import ModelOptions, draw_model, draw_score
@@ -17,10 +16,11 @@ from regard.cli.options import Debug, Device, Quiet, Seed, Threads, select_devic
 from regard.cli.plain_views import USED, Sizes, draw_positions, draw_schedules
 from regard.cli.run_views import RUN_VIEWS, draw_run
 from regard.cli.search_options import search_command, search_options
-from regard.errors import UsageError
+from regard.common.errors import UsageError
+from regard.common.version import __version__
 
 if TYPE_CHECKING:
-    from regard.explanation import Explanation
+    from regard.explain.explanation import Explanation
     from regard.pipeline import Captioner, Translator
     from regard.visualisation import Alignment, Chart, Figure
     from regard.visualisation.explanation_data import Attributions
@@ -225,14 +225,14 @@ class _Drawing:
 
 def _draw_translation(translator: Translator, text: str, drawing: _Drawing) -> str:
     """Translate a line and write its figure; return the translation."""
-    from regard.bulk import unknown_script
-    from regard.explanation import explain
+    from regard.explain.explanation import explain
+    from regard.pipeline.bulk import unknown_script
     from regard.visualisation import Meta, save
 
     warn(unknown_script(translator, "the text", [text])[1])
     attributions = drawing.is_page or drawing.faithfulness
     explanation = explain(translator, text, drawing.beam, attributions=attributions)
-    facts = {"decoding": translator.engine.describe(), "drawn by": f"regard {regard.__version__}"}
+    facts = {"decoding": translator.engine.describe(), "drawn by": f"regard {__version__}"}
     if drawing.view == "player" or (drawing.is_page and not drawing.heads.given):
         save(explanation.data, drawing.out, Meta(facts=facts))
     elif drawing.view == "heads":
@@ -246,7 +246,7 @@ def _draw_translation(translator: Translator, text: str, drawing: _Drawing) -> s
 
 def _draw_caption(captioner: Captioner, image: Path, drawing: _Drawing) -> str:
     """Caption an image and write its figure: a page, its player, or a sheet of overlays; return the caption."""
-    from regard.explanation import alignment_choice, explain_caption, overlay_of
+    from regard.explain.explanation import alignment_choice, explain_caption, overlay_of
     from regard.visualisation import Meta, save
 
     if drawing.view == "heads" or drawing.faithfulness:
@@ -256,7 +256,7 @@ def _draw_caption(captioner: Captioner, image: Path, drawing: _Drawing) -> str:
     caption = explanation.caption
     if drawing.view == "player" or drawing.is_page:
         facts = {"image": image.name, "decoding": captioner.engine.describe()}
-        facts["drawn by"] = f"regard {regard.__version__}"
+        facts["drawn by"] = f"regard {__version__}"
         save(explanation.data, drawing.out, Meta(facts=facts))
     else:
         assert caption.readings is not None, "readings were requested"
@@ -267,7 +267,7 @@ def _draw_caption(captioner: Captioner, image: Path, drawing: _Drawing) -> str:
 
 def _alignment(translator: Translator, explanation: Explanation) -> Alignment:
     """Return the chosen head as a heatmap; if measured, its agreement with attributions stands below it."""
-    from regard.explanation import alignment_choice, describe_choice
+    from regard.explain.explanation import alignment_choice, describe_choice
     from regard.visualisation import Alignment
 
     readings, attributions = explanation.translation.readings, explanation.data.attributions

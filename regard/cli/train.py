@@ -13,7 +13,7 @@ import typer
 from regard.cli.app import app, say, setup_process
 from regard.cli.options import Debug, Device, Quiet, Seed, Threads
 from regard.cli.progress import TrainReporter
-from regard.errors import UsageError
+from regard.common.errors import UsageError
 
 Captions = Annotated[
     str | None, typer.Option(help="Their captions: lines of file, tab, caption; CSV; Flickr8k tokens; COCO; JSONL.")
@@ -68,7 +68,7 @@ def train(
     """
     setup_process(threads, quiet or int(os.environ.get("RANK", "0")) > 0, debug)
     from regard import run
-    from regard.settings import parse_assignments
+    from regard.common.settings import parse_assignments
     from regard.training.compose_recipe import TrainRequest, data_table
 
     _check_dry_run(out, dry_run, processes)

@@ -23,12 +23,20 @@ from regard.cli import options
 from regard.cli.app import app, say, setup_process, warn
 from regard.cli.progress import LineReporter
 from regard.cli.search_options import search_command, search_options
-from regard.errors import LineError, LineWarning, RegardError, UsageError
-from regard.runtime.model import is_runtime_file
+from regard.common.errors import LineError, LineWarning, RegardError, UsageError
+from regard.common.reading import is_runtime_file
 
 if TYPE_CHECKING:
-    from regard.bulk import Chunk, ChunkResult, ChunkTranslator, LineParser, Lines, ResumableOutput, StreamedOutput
     from regard.pipeline import RuntimeTranslator, Translator
+    from regard.pipeline.bulk import (
+        Chunk,
+        ChunkResult,
+        ChunkTranslator,
+        LineParser,
+        Lines,
+        ResumableOutput,
+        StreamedOutput,
+    )
     from regard.search import ConstraintEncoder, Constraints, SearchSettings
 
 NOT_STREAMED = ("nbest", "alignments", "format", "output", "resume", "input", "cluster")
@@ -92,7 +100,7 @@ def translate(
     in a further column. Empty lines stay empty. Files may be of any length: few lines are in memory at a time.
     """
     setup_process(None, quiet, debug)
-    from regard.bulk import ChunkTranslator, OutputFormat, chunks, remaining
+    from regard.pipeline.bulk import ChunkTranslator, OutputFormat, chunks, remaining
     from regard.search.line_constraints import Constraints
 
     search, runs = search_options(context, seed), [run, *(with_ or ())]
@@ -124,7 +132,7 @@ def translate(
 
 def _finish(sink: StreamedOutput | ResumableOutput, lines: Lines, run: Path, report: LineReporter) -> None:
     """Finish the output, unless nothing in it can be right: no line was in a script that the model knows."""
-    from regard.bulk.chunk_translator import doubt_note, unknown_script_only
+    from regard.pipeline.bulk.chunk_translator import doubt_note, unknown_script_only
 
     if sink.mark.unknown and not sink.mark.known:
         sink.discard()
@@ -250,15 +258,15 @@ def _input(
     jsonl = kind == "jsonl"
     if context.params["cluster"] is not None and column is None:
         _check_cluster_input(file)
-    from regard.bulk import LineParser, Lines
     from regard.data.text import JSON_SIZE, MAX_LINE
+    from regard.pipeline.bulk import LineParser, Lines
 
     limits, max_line = None, search.get("max_line", model.max_line)
     if jsonl or model.folder is not None:
         limits = model.settings().with_values(**{name: search[name] for name in LIMITS if name in search})
     read_line = max(MAX_LINE, JSON_SIZE * max_line) if jsonl else max_line
     if column is not None:
-        from regard.scale.table_lines import TableLines
+        from regard.serving.cluster.table_lines import TableLines
 
         lines: Lines = TableLines(file, column, read_line)
     elif kind in ("html", "xml"):
@@ -307,7 +315,7 @@ def _stream(
     search: dict[str, Any],
 ) -> None:
     """Print each translation while it is being decoded."""
-    from regard.bulk.chunk_translator import unknown_script, unknown_script_only
+    from regard.pipeline.bulk.chunk_translator import unknown_script, unknown_script_only
 
     known = unknown = 0
     for number, line in enumerate(lines, 1):
@@ -338,7 +346,7 @@ def _chunk_results(
         translator = model.make()
         yield lambda chunks: ((chunk, translate_chunk(translator, chunk)) for chunk in chunks)
         return
-    from regard.scale.cluster_workers import ClusterJob, ClusterWorkers
+    from regard.serving.cluster.cluster_workers import ClusterJob, ClusterWorkers
 
     model_options = {"precision": given["precision"], "threads": given["threads"] or 1}
     job = ClusterJob(translate_chunk, lines, given["chunk"], tuple(runs), given["workers"], model_options)
@@ -351,9 +359,9 @@ def _open_output(
     runs: list[Path], output: Path | None, resume: bool, conditions: dict[str, Any]
 ) -> Iterator[StreamedOutput | ResumableOutput]:
     """Open the output. A regular file appears complete at the end; an interrupted one is kept as its part file."""
-    from regard.atomic import replaceable
-    from regard.bulk import ResumableOutput, StreamedOutput
-    from regard.seal import fingerprints
+    from regard.common.atomic import replaceable
+    from regard.common.seal import fingerprints
+    from regard.pipeline.bulk import ResumableOutput, StreamedOutput
 
     is_regular = output is not None and replaceable(output)
     if resume and not is_regular:
@@ -389,7 +397,7 @@ def _open_output(
 @contextmanager
 def _open_device(output: Path) -> Iterator[StreamedOutput]:
     """Open what is no regular file, such as a pipe or /dev/stdout, and write to it as results come."""
-    from regard.bulk import StreamedOutput
+    from regard.pipeline.bulk import StreamedOutput
 
     try:
         file = output.open("a", encoding="utf-8", newline="\n")

@@ -9,10 +9,10 @@ import typer
 
 from regard.cli.app import app, say, setup_process
 from regard.cli.options import Debug, Device, Quiet, Seed, Threads, select_device
-from regard.errors import UsageError
+from regard.common.errors import UsageError
 
 if TYPE_CHECKING:
-    from regard.bilingual import Language
+    from regard.common.bilingual import Language
 
 
 Batch = Annotated[
@@ -67,8 +67,8 @@ def walkthrough(
     setup_process(threads, quiet, debug)
     if out is not None and out.suffix.lower() != ".html":
         raise UsageError(f"--out {out}: a walkthrough is written as a page, .html; without --out it is printed")
-    from regard.atomic import write_text
-    from regard.lessons import walkthrough_block
+    from regard.common.atomic import write_text
+    from regard.learn import walkthrough_block
 
     options: dict[str, Any] = {"size": size, "heads": heads, "feedforward": feedforward, "norm": norm, "score": score}
     where = "cpu" if model is None else select_device(device)

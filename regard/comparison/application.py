@@ -19,7 +19,8 @@ import torch
 from sacrebleu import __version__ as sacrebleu_version
 from typing_extensions import Unpack
 
-import regard
+from regard.common.errors import DataError, RegardError, UsageError
+from regard.common.version import __version__
 from regard.comparison.breakdowns import breakdowns
 from regard.comparison.budget import (
     RUNS,
@@ -46,7 +47,6 @@ from regard.comparison.test_data import (
     split_off_test,
 )
 from regard.data.bleu_tokenizer import bleu_tokenizer
-from regard.errors import DataError, RegardError, UsageError
 from regard.evaluation.caption_metrics import WordTokenizer, tokenizer_for, words
 from regard.evaluation.metrics import MAX_TER_WORDS
 from regard.evaluation.speed import measure_speed
@@ -413,7 +413,7 @@ class _Session:
     def _facts(self) -> dict[str, str]:
         options = ", ".join(f"{name} {value}" for name, value in self.request.options.items())
         return {
-            "regard": regard.__version__,
+            "regard": __version__,
             "sacrebleu": str(sacrebleu_version),
             "torch": torch.__version__,
             "python": platform.python_version(),

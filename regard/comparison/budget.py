@@ -11,10 +11,10 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from regard.atomic import write_text
+from regard.common.atomic import write_text
+from regard.common.errors import DataError, RegardError, UsageError
+from regard.common.reading import file_bytes, parse_json
 from regard.comparison.entries import has_ended
-from regard.errors import DataError, RegardError, UsageError
-from regard.reading import file_bytes, parse_json
 from regard.run import Interrupted, TrainPlan, plan_training, train_request
 from regard.training.compose_recipe import TrainRequest, data_table
 from regard.training.journal import Report

@@ -11,10 +11,10 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
+from regard.common.errors import DataError, RegardError, UsageError
+from regard.common.seal import json_digest
 from regard.data.text import nfc, read_lines
-from regard.errors import DataError, RegardError, UsageError
 from regard.model_folder import FolderSettings, load_settings
-from regard.seal import json_digest
 from regard.training.journal import read
 from regard.training.recipe import read_run_recipe
 from regard.training.run_lock import is_locked

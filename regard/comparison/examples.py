@@ -12,9 +12,9 @@ import numpy.typing as npt
 from PIL import Image
 
 from regard.attention.alignment import Readings
+from regard.common.errors import LineWarning
 from regard.comparison.result import AttentionMap, Example
 from regard.comparison.test_data import TestData
-from regard.errors import LineWarning
 from regard.pipeline import Captioner, Translation, Translator, last_layer
 from regard.search import SearchOptions
 

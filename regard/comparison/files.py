@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from itertools import chain, count
 from pathlib import Path
 
-from regard.atomic import write_text
+from regard.common.atomic import write_text
 from regard.comparison.report import render_report
 from regard.comparison.report_figures import IS_DRAWN, breakdown_chart, breakdown_title
 from regard.comparison.result import Comparison

@@ -14,8 +14,11 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import regard
-from regard.atomic import file_sha256, write_text
+from regard.common.atomic import file_sha256, write_text
+from regard.common.errors import LineError, LineWarning
+from regard.common.reading import file_bytes, parse_json
+from regard.common.seal import json_digest
+from regard.common.version import __version__
 from regard.comparison.entries import Entry
 from regard.comparison.result import Alignment, Cost, Point
 from regard.comparison.test_data import TestData
@@ -24,16 +27,13 @@ from regard.data.batch_stream import BatchingSettings, BatchStream
 from regard.data.examples import encode_pairs
 from regard.data.prepare_captions import caption_examples, read_caption_corpus
 from regard.data.text import clean
-from regard.errors import LineError, LineWarning
 from regard.evaluation.aer import agreeing_choices, alignment_scores, extract_choice_links, read_all
 from regard.evaluation.calibration import Calibration, CalibrationBin, calibration
-from regard.explanation import describe_choice
+from regard.explain.explanation import describe_choice
 from regard.model_folder import CONFIG, WEIGHTS
 from regard.models import Batch, Model, count_parameters, device_of
 from regard.models.operations import count_multiply_adds
 from regard.pipeline import Captioner, Translator, load
-from regard.reading import file_bytes, parse_json
-from regard.seal import json_digest
 from regard.search import SearchOptions
 from regard.training.journal import cross_attention_entropy, read
 
@@ -69,7 +69,7 @@ def measure_run(entry: Entry, data: TestData, decoding: Decoding, cache: Path) -
     files = [entry.path / WEIGHTS, entry.path / CONFIG]
     key = {"files": file_sha256(*files), "test": data.test.digest, "options": dict(decoding.options)}
     alignment = entry.path / "alignment.json"
-    key |= {"version": regard.__version__, "device": decoding.device, "gold": json_digest(_plain(data.gold))}
+    key |= {"version": __version__, "device": decoding.device, "gold": json_digest(_plain(data.gold))}
     key["choice"] = file_sha256(alignment) if alignment.is_file() else ""
     path = cache / f"{json_digest(key)[:32]}.json"
     measured = _load(path, key)

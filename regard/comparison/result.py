@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from regard.atomic import write_text
+from regard.common.atomic import write_text
 from regard.evaluation.calibration import Calibration
 
 FORMAT = 1

@@ -8,9 +8,9 @@ from functools import cache
 
 from sacrebleu.metrics.chrf import CHRF
 
+from regard.common.errors import UsageError
 from regard.comparison.result import Score, SeedScore, TestSet
 from regard.data.bleu_tokenizer import BleuTokenizer
-from regard.errors import UsageError
 from regard.evaluation.bootstrap import paired_bootstrap
 from regard.evaluation.caption_metrics import WordTokenizer, caption_scores, cider_scores
 from regard.evaluation.significance import paired_tests

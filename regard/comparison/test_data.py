@@ -9,13 +9,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from regard.common.errors import DataError, UsageError
 from regard.comparison.result import TestSet
 from regard.data.caption_files import Problems, read_captions
 from regard.data.corpus import Corpus, CorpusSettings, read_corpora, read_corpus
 from regard.data.holdout import hold_out
 from regard.data.pairs import PairFiles
 from regard.data.text import clean, nfc, read_parallel, write_lines
-from regard.errors import DataError, UsageError
 from regard.evaluation.aer import Gold, parse_gold
 from regard.evaluation.caption_metrics import words
 

@@ -12,9 +12,9 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from regard.common.shapes import Bool, Float, Int, Tensor
 from regard.data.images import SourcePixels
 from regard.data.vocabulary import BOS, PAD
-from regard.shapes import Bool, Float, Int, Tensor
 
 Resample = Callable[[Sequence[int], int], "list[Example]"]
 """Makes the examples of some indices anew from a seed: other segmentations, other augmentations."""

@@ -12,10 +12,10 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from pydantic import Field
 
+from regard.common.errors import DataError
+from regard.common.settings import COUNT, PARTS, Settings
 from regard.data.batch import Example, Resample, StoredExamples, TrainingBatch, collate
 from regard.data.bucketing import EpochStats, epoch_stats, epoch_stats_of_lengths, make_buckets
-from regard.errors import DataError
-from regard.settings import COUNT, PARTS, Settings
 
 BLOCKS = 2_000_000
 """Most blocks of neighbouring examples that an epoch shuffles; a corpus of no more examples has one in each block."""

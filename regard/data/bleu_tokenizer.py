@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib.util import find_spec
 from typing import Literal, get_args
 
-from regard.errors import UsageError
+from regard.common.errors import UsageError
 
 BleuTokenizer = Literal["13a", "zh", "char", "intl", "none", "ja-mecab", "ko-mecab"]
 _UNSPACED: dict[str, BleuTokenizer] = {"zh": "zh", "th": "char", "lo": "char", "km": "char", "my": "char"}

@@ -12,12 +12,12 @@ from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from regard.common.errors import DataError
+from regard.common.reading import parse_json
 from regard.data.delimited import Dialect
 from regard.data.images import SUFFIXES
 from regard.data.pairs import word_count
 from regard.data.text import clean, nfc, read_file
-from regard.errors import DataError
-from regard.reading import parse_json
 
 MAX_JSON = 1 << 28  # characters of a line, since COCO JSON is one line
 LONGEST_NAME, LONGEST_PATH = 255, 1_000  # bytes and letters that every system allows

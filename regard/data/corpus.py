@@ -16,6 +16,8 @@ import numpy.typing as npt
 import pydantic
 from pydantic import Field
 
+from regard.common.errors import DataError
+from regard.common.settings import COUNT, FACTOR, Settings
 from regard.data.images import ImageSettings
 from regard.data.languages import AUTO, Languages, LanguageSetting, language_of_name, languages_of_name, only
 from regard.data.pairs import (
@@ -29,8 +31,6 @@ from regard.data.pairs import (
     format_lines,
 )
 from regard.data.text import MAX_LINE, clean
-from regard.errors import DataError
-from regard.settings import COUNT, FACTOR, Settings
 
 EVALUATION = ("valid", "test")  # names of corpora; all others are for training
 EVALUATION_WORDS = 400

@@ -8,7 +8,7 @@ import re
 import zlib
 from pathlib import Path
 
-from regard.errors import DataError
+from regard.common.errors import DataError
 
 _HEAD = 1 << 18  # bytes
 _BINARY = {

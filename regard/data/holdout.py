@@ -10,10 +10,10 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from regard.common.errors import DataError
 from regard.data.corpus import Corpus
 from regard.data.pairs import CorpusReport, Pair
 from regard.data.streaming import FilteredCorpus
-from regard.errors import DataError
 
 MAX_PAIRS, FRACTION = 1000, 20  # at most a thousand pairs, at most a twentieth of the data
 

@@ -22,10 +22,10 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from regard.atomic import atomic_folder, write_text
+from regard.common.atomic import atomic_folder, write_text
+from regard.common.errors import DataError
+from regard.common.reading import file_bytes, parse_json
 from regard.data.images import ImageSizeSettings, Pixels, load_pixels, read_bytes
-from regard.errors import DataError
-from regard.reading import file_bytes, parse_json
 
 IN_MEMORY = 64_000_000  # bytes of pixels
 DECODED_AT_ONCE = 64  # images

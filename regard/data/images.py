@@ -24,11 +24,11 @@ from PIL.PngImagePlugin import PngImageFile
 from PIL.WebPImagePlugin import WebPImageFile
 from pydantic import Field
 
+from regard.common.errors import DataError
+from regard.common.reading import file_bytes
+from regard.common.settings import COUNT, SIDE, Settings
+from regard.common.shapes import Float, Tensor
 from regard.data.text import did_you_mean
-from regard.errors import DataError
-from regard.reading import file_bytes
-from regard.settings import COUNT, SIDE, Settings
-from regard.shapes import Float, Tensor
 
 Pixels = npt.NDArray[np.uint8]
 Size = tuple[int, int]  # rows, columns

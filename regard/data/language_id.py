@@ -21,10 +21,10 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from regard.common.reading import parse_json, reason_of
+from regard.common.seal import SEAL, sealed, why_broken
 from regard.data.languages import canonical_code
 from regard.data.text import nfc
-from regard.reading import parse_json, reason_of
-from regard.seal import SEAL, sealed, why_broken
 
 FORMAT: Final = 1
 ORDER = 4

@@ -9,8 +9,8 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
-from regard.errors import UsageError
-from regard.settings import Settings
+from regard.common.errors import UsageError
+from regard.common.settings import Settings
 
 AUTO = "auto"
 _CODE = re.compile(r"[a-z]{2,3}(-[A-Za-z0-9]{2,8})*")

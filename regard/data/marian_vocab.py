@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from regard.reading import parse_json
+from regard.common.reading import parse_json
 
 SPECIAL = ("<pad>", "<unk>", "<s>", "</s>")
 """The special tokens in the order of their ids."""

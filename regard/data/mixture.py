@@ -7,9 +7,9 @@ from functools import cached_property, reduce
 
 import numpy as np
 
+from regard.common.errors import ConfigurationError
 from regard.data.batch_stream import BatchPlan, BatchSource, BatchStream, Position
 from regard.data.bucketing import EpochStats
-from regard.errors import ConfigurationError
 
 
 class Mixture(BatchSource):

@@ -13,10 +13,10 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from regard.common.errors import DataError, UsageError
+from regard.common.reading import parse_json
 from regard.data.delimited import HEAD, infer_dialect
 from regard.data.text import CUT, JSON_SIZE, MAX_LINE, LineReader, data_path
-from regard.errors import DataError, UsageError
-from regard.reading import parse_json
 
 CHUNK = 1 << 14  # pairs that are filtered, tokenised and written at once; a multiple of eight
 _EXAMPLES = 5  # excerpts per reason

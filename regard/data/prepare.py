@@ -14,7 +14,9 @@ from typing import Any, Protocol
 
 from pydantic import TypeAdapter
 
-from regard.atomic import write_text
+from regard.common.atomic import write_text
+from regard.common.errors import DataError
+from regard.common.reading import file_bytes, parse_json, reason_of
 from regard.data.batch import Example, Resample
 from regard.data.batch_stream import BatchingSettings, BatchSource, BatchStream
 from regard.data.corpus import (
@@ -48,8 +50,6 @@ from regard.data.streaming import FilteredCorpus, scan
 from regard.data.text import clean, data_path
 from regard.data.tokenizer import Tokenizer, TokenizerSettings, sampling_stride
 from regard.data.word_alignments import WordLinks, read_word_links
-from regard.errors import DataError
-from regard.reading import file_bytes, parse_json, reason_of
 
 IMAGES, SHARDS = "images", "shards"  # in a run folder
 SUMMARY = "summary.json"  # in the folder of shards

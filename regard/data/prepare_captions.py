@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from regard.common.errors import DataError
 from regard.data.augmentation import augmented, flippable, varies
 from regard.data.batch import Example
 from regard.data.batch_stream import BatchingSettings, BatchStream
@@ -16,7 +17,6 @@ from regard.data.image_cache import ImageCache, cached_images
 from regard.data.images import ImageSettings, ImageSizeSettings, SourcePixels, source_pixels
 from regard.data.tokenizer import Tokenizer
 from regard.data.vocabulary import EOS
-from regard.errors import DataError
 
 UNREADABLE = "images that cannot be read"
 

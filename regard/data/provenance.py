@@ -9,11 +9,11 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from regard.atomic import file_sha256, write_text
+from regard.common.atomic import file_sha256, write_text
+from regard.common.errors import DataError
+from regard.common.reading import file_bytes, parse_json
 from regard.data.corpus import CorpusSettings
 from regard.data.text import data_path
-from regard.errors import DataError
-from regard.reading import file_bytes, parse_json
 
 DATA_FILE = "data.json"  # in a run folder
 VERSION = 2  # of that file, and of how pairs are read and held out

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from regard.errors import UsageError
+from regard.common.errors import UsageError
 
 _WIDE = "。！？｡"
 """Marks that end a sentence without white space."""

@@ -19,13 +19,13 @@ from typing import Any, overload
 import numpy as np
 import numpy.typing as npt
 
-from regard.atomic import atomic_folder, write_text
+from regard.common.atomic import atomic_folder, write_text
+from regard.common.errors import DataError
+from regard.common.reading import file_bytes, parse_json
 from regard.data.batch import Example, IntArray, StoredExamples
 from regard.data.pairs import Pair, chunks
 from regard.data.tokenizer import Tokenizer
 from regard.data.vocabulary import EOS, Vocabulary
-from regard.errors import DataError
-from regard.reading import file_bytes, parse_json
 
 ROWS = 1 << 18  # pairs in a shard
 FORMAT, VERSION, INDEX = "Regard shards", 1, "index.json"

@@ -9,9 +9,9 @@ from itertools import compress
 import numpy as np
 import numpy.typing as npt
 
+from regard.common.errors import DataError
 from regard.data.pairs import CorpusReport, Filters, Pair, PairFiles, PairFilter, PairReader, chunks
 from regard.data.text import clean
-from regard.errors import DataError
 
 BitArray = npt.NDArray[np.uint8]
 

@@ -15,9 +15,9 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol, cast
 
-from regard.atomic import check_readable, write_bytes
+from regard.common.atomic import check_readable, write_bytes
+from regard.common.errors import DataError, MissingExtra
 from regard.data.file_kinds import binary_kind
-from regard.errors import DataError, MissingExtra
 
 _BOM = b"\xef\xbb\xbf"
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")

@@ -13,12 +13,12 @@ from typing import Any, Literal
 import sentencepiece
 from pydantic import Field
 
-from regard.atomic import write_bytes
+from regard.common.atomic import write_bytes
+from regard.common.errors import ConfigurationError, DataError, ModelFolderError
+from regard.common.reading import check_links, file_bytes
+from regard.common.settings import VOCABULARY, Settings
 from regard.data.marian_vocab import SPECIAL, PieceTable
 from regard.data.vocabulary import BOS, EOS, PAD, SPACE, UNK, Vocabulary, normalised_line, vocabulary_of
-from regard.errors import ConfigurationError, DataError, ModelFolderError
-from regard.reading import check_links, file_bytes
-from regard.settings import VOCABULARY, Settings
 
 _MAX_LINES = 2_000_000
 _REMEDY = "copy it again from where the model was trained, or train the model again"

@@ -11,10 +11,10 @@ from functools import cached_property
 from itertools import groupby
 from typing import Any, Literal
 
+from regard.common.reading import reason_of
 from regard.data.marian_vocab import SPECIAL, PieceTable
 from regard.data.subword_sampling import bpe_dropout, sample_segmentations, unigram_sampling
 from regard.data.text import COMPATIBILITY, clean
-from regard.reading import reason_of
 
 PAD, UNK, BOS, EOS = 0, 1, 2, 3
 

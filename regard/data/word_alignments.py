@@ -8,10 +8,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
+from regard.common.errors import DataError
 from regard.data.pairs import Pair, format_lines
 from regard.data.text import CUT, MAX_LINE, LineReader, too_long
 from regard.data.vocabulary import Vocabulary
-from regard.errors import DataError
 
 if TYPE_CHECKING:
     from regard.data.tokenizer import Tokenizer

@@ -13,13 +13,13 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
+from regard.common.errors import UsageError
 from regard.data.sentences import NEWLINE, check_count, has_letters, needs_space, sentence_ends
 from regard.documents.elements import Elements, MarkupOptions, Role, find_elements
 from regard.documents.projection import project
 from regard.documents.tagged_sentence import Mark, Piece, TaggedSentence, build_sentence, split_word
 from regard.documents.tags import Kind, tokenize
 from regard.documents.writing import Source, write_sentence
-from regard.errors import UsageError
 
 _ATOM = re.compile(r"\s+|(?:[^\s&]|&(?![#\w])|&(?=#\w{20}))+|(?P<entity>&(?:#[0-9A-Za-z]*|\w+);?)")
 """White space, words, entities; a number of twenty digits is none of a character."""

@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from regard.attention.alignment import SYMMETRIES, Link, Readings, argmax_links, extract_links, symmetrise
+from regard.common.errors import DataError
 from regard.data.word_alignments import check_links, read_gold
-from regard.errors import DataError
 from regard.pipeline import AlignmentChoice, Translator
 
 Links = frozenset[Link]

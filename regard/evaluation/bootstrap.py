@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from regard.errors import DataError
+from regard.common.errors import DataError
 
 DRAWS = 10_000
 

@@ -11,7 +11,7 @@ from typing import Any
 from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 
-import regard
+from regard.common.version import __version__
 from regard.data.text import clean
 from regard.data.tokenizer import TokenizerSettings
 from regard.evaluation.cider import MAX_N, SIGMA, cider_d
@@ -66,7 +66,7 @@ def caption_scores(
     """Return all scores with their signatures; `references` are the reference captions of each image, one or more."""
     counts = {len(refs) for refs in references}
     data = f"nrefs:{counts.pop() if len(counts) == 1 else 'var'}|images:{len(outputs)}"
-    version = f"regard:{regard.__version__}"
+    version = f"regard:{__version__}"
     method = f"tok:{tokenize.__name__}|{version}"
     bleu = [_bleu(n, outputs, references, tokenize) for n in range(1, 5)]
     results = [Score(f"BLEU-{n}", value, f"{data}|smooth:none|{method}") for n, value in enumerate(bleu, 1)]

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from regard.errors import DataError
+from regard.common.errors import DataError
 
 MAX_N = 4
 """N-grams of one to so many words are compared."""

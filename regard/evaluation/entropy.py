@@ -5,10 +5,10 @@ from __future__ import annotations
 import torch
 
 from regard.attention import watch
+from regard.common.shapes import Float, Tensor
 from regard.data.batch import TrainingBatch
 from regard.data.vocabulary import PAD
 from regard.models import Batch, Encoded, Model
-from regard.shapes import Float, Tensor
 
 
 @torch.no_grad()

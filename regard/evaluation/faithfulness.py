@@ -14,12 +14,12 @@ import numpy.typing as npt
 import torch
 
 from regard.attention.alignment import Readings, merge_words
+from regard.common.errors import UsageError
+from regard.common.shapes import Tensor
 from regard.data.vocabulary import BOS, EOS
-from regard.errors import UsageError
 from regard.models import Batch, Model
 from regard.pipeline import AlignmentChoice, Translator
 from regard.search.forced_decoding import force_decode
-from regard.shapes import Tensor
 
 Array = npt.NDArray[np.float32]
 ROWS = 32  # target positions differentiated in one pass

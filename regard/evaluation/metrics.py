@@ -9,8 +9,8 @@ from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 from sacrebleu.metrics.ter import TER
 
+from regard.common.errors import DataError
 from regard.data.bleu_tokenizer import BleuTokenizer
-from regard.errors import DataError
 
 MAX_TER_WORDS = 200
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from regard.errors import UsageError
+from regard.common.errors import UsageError
 
 Map = npt.NDArray[np.floating]
 Region = npt.NDArray[np.bool_]

@@ -14,8 +14,8 @@ from sacrebleu.metrics.chrf import CHRF
 from sacrebleu.metrics.ter import TER
 from sacrebleu.significance import PairedTest
 
+from regard.common.errors import DataError
 from regard.data.bleu_tokenizer import BleuTokenizer
-from regard.errors import DataError
 from regard.evaluation.metrics import MAX_TER_WORDS
 
 SEED = "12345"

@@ -20,8 +20,8 @@ from typing import Any
 
 import torch
 
-from regard.errors import WorkerError
-from regard.processes import module_command
+from regard.common.errors import WorkerError
+from regard.common.processes import module_command
 
 ROUNDS = 3
 MANY, ALONE = 200, 20

@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from regard.common.errors import LineWarning
 from regard.data.batch import Example
 from regard.data.batch_stream import BatchingSettings, BatchStream
 from regard.data.bleu_tokenizer import bleu_tokenizer
@@ -15,7 +16,6 @@ from regard.data.corpus import Corpus
 from regard.data.examples import encode_pairs
 from regard.data.prepare_captions import CaptionCorpus, caption_examples
 from regard.data.tokenizer import Tokenizer
-from regard.errors import LineWarning
 from regard.evaluation.caption_metrics import tokenizer_for, validation_scores
 from regard.evaluation.entropy import attention_entropy
 from regard.evaluation.metrics import chrf_and_bleu

@@ -13,9 +13,9 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
-from regard.atomic import file_sha256, write_text
-from regard.errors import ExportError
-from regard.reading import file_bytes
+from regard.common.atomic import file_sha256, write_text
+from regard.common.errors import ExportError
+from regard.common.reading import file_bytes
 
 SUMS = "SHA256SUMS"
 _LINE = re.compile(r"([0-9a-fA-F]{64}) [ *](.+)")

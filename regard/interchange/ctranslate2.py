@@ -10,9 +10,9 @@ from typing import Any, Literal
 
 import torch
 
-from regard.atomic import atomic_folder, write_text
+from regard.common.atomic import atomic_folder, write_text
+from regard.common.errors import ExportError
 from regard.data.vocabulary import BOS, EOS, Vocabulary
-from regard.errors import ExportError
 from regard.interchange.ctranslate2_model import CTranslate2, import_ctranslate2
 from regard.interchange.parity import Parity, check_new
 from regard.interchange.probe_sentences import real_sentences

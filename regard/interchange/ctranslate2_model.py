@@ -10,9 +10,9 @@ from typing import Any
 import torch
 from pydantic import TypeAdapter
 
+from regard.common.errors import MissingExtra
+from regard.common.reading import file_bytes, parse_json
 from regard.data.vocabulary import BOS, EOS, PAD, UNK
-from regard.errors import MissingExtra
-from regard.reading import file_bytes, parse_json
 from regard.search import Hypothesis, LengthPenalty, SearchSettings
 
 _SUPPRESSED = (PAD, UNK, BOS)

@@ -11,13 +11,15 @@ from typing import Any
 
 import torch
 
-from regard.atomic import atomic_folder, write_bytes, write_text
+from regard.common.atomic import atomic_folder, write_bytes, write_text
+from regard.common.errors import ExportError, MissingExtra
+from regard.common.reading import file_bytes, parse_json, read_tensors, reason_of
+from regard.common.seal import tensor_digest
 from regard.data.batch import pad
 from regard.data.languages import Languages
 from regard.data.marian_vocab import PieceTable
 from regard.data.tokenizer import Tokenizer, TokenizerSettings
 from regard.data.vocabulary import BOS, EOS, PAD, UNK, TableVocabulary, Vocabulary, vocabulary_of
-from regard.errors import ExportError, MissingExtra
 from regard.interchange import marian
 from regard.interchange.checksums import check_sums, write_sums
 from regard.interchange.parity import Parity, check_new
@@ -35,8 +37,6 @@ from regard.model_folder import (
     save_weights,
 )
 from regard.models import Batch, build, count_parameters, huggingface_obstacles
-from regard.reading import file_bytes, parse_json, read_tensors, reason_of
-from regard.seal import tensor_digest
 from regard.search import SearchSettings, search
 
 CONFIG, GENERATION, TOKENIZER = "config.json", "generation_config.json", "tokenizer_config.json"

@@ -7,14 +7,14 @@ from typing import Any
 
 import torch
 
+from regard.common.errors import ExportError
+from regard.common.shapes import Tensor
 from regard.data.languages import Languages, named_code
 from regard.data.tokenizer import Tokenizer
 from regard.data.vocabulary import BOS, EOS, PAD, UNK, Vocabulary
-from regard.errors import ExportError
 from regard.layers.positions import sinusoids
 from regard.models import ModelSettings
 from regard.search import SearchSettings
-from regard.shapes import Tensor
 
 POSITIONS = 512
 """Positions that a Marian model has, at least."""

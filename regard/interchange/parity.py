@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from regard.errors import ExportError
+from regard.common.errors import ExportError
 
 
 @dataclass(frozen=True)

@@ -7,13 +7,12 @@ import random
 from collections.abc import Sequence
 from pathlib import Path
 
+from regard.common.errors import DataError, RegardError
+from regard.common.reading import check_links
+from regard.common.settings import read_toml
 from regard.data.pairs import PairFiles, PairReader
 from regard.data.text import clean, read_lines
 from regard.data.vocabulary import Vocabulary
-from regard.errors import DataError, RegardError
-from regard.reading import check_links
-from regard.samples import korean_english
-from regard.settings import read_toml
 
 MAX_SENTENCES = 64
 """Sentences that an export is compared on, at most."""
@@ -45,9 +44,8 @@ def real_sentences(
             continue  # moved or changed since; try the next
         if sentences:
             return sentences, files.names[0]
-    sizes = {"train": MAX_SENTENCES, "valid": 0, "test": 0, "recombination": 0, "length": 0}
-    pairs = korean_english(sizes=sizes, short=1.0).splits["train"]
-    sides = [pair.source for pair in pairs], [pair.target for pair in pairs]
+    lines = (Path(__file__).parent / "assets" / "sample.tsv").read_text("utf-8").splitlines()[:MAX_SENTENCES]
+    sides = [line.split("\t")[0] for line in lines], [line.split("\t")[1] for line in lines]
     if language in SAMPLE_LANGUAGES:
         return sides[SAMPLE_LANGUAGES.index(language)], SAMPLE
     unknown = [sum(map(vocabulary.unknown_share, side)) / len(side) for side in sides]

@@ -10,16 +10,13 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Literal
 
-import regard
-from regard.atomic import atomic_file
 from regard.attention.alignment_choice import AlignmentChoice
+from regard.common.atomic import atomic_file
+from regard.common.errors import ExportError, RegardError
+from regard.common.reading import is_runtime_file
+from regard.common.version import __version__
 from regard.data.languages import Languages
 from regard.data.vocabulary import EOS
-from regard.engine import DecodeRequest, decode_requests
-from regard.engine.packed_model import pack_model, why_not_packed
-from regard.engine.program import Precision
-from regard.engine.runtime_file import FORMAT, runtime_file, share_embeddings
-from regard.errors import ExportError, RegardError
 from regard.interchange.parity import Parity
 from regard.interchange.probe_sentences import real_sentences
 from regard.model_folder import ModelFolder, load_folder, load_language_id, model_fingerprint
@@ -27,7 +24,10 @@ from regard.models import Model
 from regard.pipeline import RuntimeTranslator, Translator
 from regard.pipeline.export_cache import export_name, write_export
 from regard.pipeline.loading import alignment_choice
-from regard.runtime.model import is_runtime_file
+from regard.runtime.engine import DecodeRequest, decode_requests
+from regard.runtime.engine.packed_model import pack_model, why_not_packed
+from regard.runtime.engine.program import Precision
+from regard.runtime.engine.runtime_file import FORMAT, runtime_file, share_embeddings
 from regard.search import LengthPenalty, SearchSettings, Task
 from regard.search.forced_decoding import force_decode
 
@@ -128,7 +128,7 @@ def card(
     """Return what the file says of the model."""
     readme = folder / "README.md"
     return {
-        "regard": regard.__version__,
+        "regard": __version__,
         "format": FORMAT,
         "languages": languages.pair,
         "language_codes": model.tokenizer.source.language_codes,

@@ -13,7 +13,7 @@ import torch
 from torch import nn
 from torch.autograd.function import once_differentiable
 
-from regard.shapes import Float, Tensor
+from regard.common.shapes import Float, Tensor
 
 CellName = Literal["gru", "lstm", "tanh"]
 States = tuple[Tensor, ...]

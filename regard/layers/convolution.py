@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from regard.shapes import Float, Tensor
+from regard.common.shapes import Float, Tensor
 
 SQRT_HALF = math.sqrt(0.5)
 """√½ keeps the variance of a sum of two equal-variance terms."""

@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from torch import nn
 from torch.autograd.function import once_differentiable
 
-from regard.shapes import Float, Tensor
+from regard.common.shapes import Float, Tensor
 
 
 class DeferredLinear:

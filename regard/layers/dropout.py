@@ -11,7 +11,7 @@ import torch
 from torch import nn
 from torch.autograd.function import once_differentiable
 
-from regard.shapes import Tensor
+from regard.common.shapes import Tensor
 
 _GENERATOR: ContextVar[torch.Generator | None] = ContextVar("dropout_generator", default=None)
 

@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from regard.shapes import Float, Int, Tensor
+from regard.common.shapes import Float, Int, Tensor
 
 
 class Embedding(nn.Module):

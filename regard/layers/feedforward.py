@@ -8,7 +8,7 @@ from typing import Literal
 import torch.nn.functional as F
 from torch import nn
 
-from regard.shapes import Float, Tensor
+from regard.common.shapes import Float, Tensor
 
 Activation = Literal["relu", "gelu", "silu", "swiglu"]
 

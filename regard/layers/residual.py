@@ -8,8 +8,8 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+from regard.common.shapes import Float, Tensor
 from regard.layers.dropout import Dropout
-from regard.shapes import Float, Tensor
 
 Norm = Literal["pre", "post", "batch", "none"]
 MOMENTUM = 0.1

@@ -14,7 +14,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from regard.shapes import Bool, Float, Tensor
+from regard.common.shapes import Bool, Float, Tensor
 
 ImageNorm = Literal["group", "batch"]
 KeepMask = Bool[Tensor, "B 1 _ _"] | None

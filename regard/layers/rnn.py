@@ -11,9 +11,9 @@ import torch.nn.functional as F
 from torch import nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
+from regard.common.shapes import Bool, Float, Tensor
 from regard.layers.cells import Cell, CellName, States
 from regard.layers.deferred_linear import DeferredLinear
-from regard.shapes import Bool, Float, Tensor
 
 RNN_CLASSES: dict[CellName, Callable[..., nn.RNNBase]] = {"gru": nn.GRU, "lstm": nn.LSTM, "tanh": nn.RNN}
 # Cells keep their weights as linear layers; that cuDNN copies them into one block at each call is cheap.

@@ -10,14 +10,14 @@ from pydantic import Field
 from torch import nn
 
 from regard.attention import Attention, Memory, ScoreName
+from regard.common.settings import LAYERS, LENGTH, SIZE, Settings
+from regard.common.shapes import Float, Int, Tensor
 from regard.layers.convolution import SQRT_HALF, GatedConvolution, WeightNormLinear
 from regard.layers.dropout import Dropout
 from regard.layers.embedding import Embedding, OutputProjection
 from regard.layers.positions import LearnedPositions
 from regard.layers.residual import masked_mean, to_autocast
 from regard.models.interface import Batch, Decoder, Encoded, Encoder, EncoderSizes, Source, State
-from regard.settings import LAYERS, LENGTH, SIZE, Settings
-from regard.shapes import Float, Int, Tensor
 
 
 class ConvolutionalSettings(Settings):

@@ -10,8 +10,8 @@ from typing import Any
 import torch
 from torch import nn
 
+from regard.common.shapes import Float, Int, Tensor
 from regard.models.interface import Batch, Model, top_tokens
-from regard.shapes import Float, Int, Tensor
 
 
 @dataclass(frozen=True)

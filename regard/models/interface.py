@@ -10,10 +10,10 @@ import torch
 from torch import nn
 
 from regard.attention import Memory
+from regard.common.shapes import Bool, Float, Int, Tensor
 from regard.data.batch import pad, pad_images
 from regard.data.vocabulary import EOS
 from regard.layers.embedding import Embedding, OutputProjection
-from regard.shapes import Bool, Float, Int, Tensor
 
 SourceInput = Sequence[int] | Tensor
 """One source: the token ids of a sentence, or the pixels (C, Y, X) of an image."""

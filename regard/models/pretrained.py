@@ -7,13 +7,13 @@ from pathlib import Path
 
 import torch
 
-from regard import reading
-from regard.errors import TrainingError
+from regard.common import reading
+from regard.common.errors import TrainingError
+from regard.common.shapes import Tensor
 from regard.models.interface import Model
 from regard.models.registry import ModelSettings
 from regard.models.timm_encoder import TimmEncoderSettings
 from regard.models.vision import ResNetEncoderSettings
-from regard.shapes import Tensor
 
 CLASSIFIER = ("fc.", "classifier.")  # prefixes of parameters that the encoder lacks
 COUNTERS = "num_batches_tracked"

@@ -10,7 +10,9 @@ from pydantic import Field
 from torch import nn
 
 from regard.attention import Attention, ScoreName
-from regard.errors import ConfigurationError
+from regard.common.errors import ConfigurationError
+from regard.common.settings import LAYERS, SIZE, Settings
+from regard.common.shapes import Float, Int, Tensor
 from regard.layers.cells import CELLS, CellName
 from regard.layers.deferred_linear import DeferredLinear
 from regard.layers.dropout import Dropout
@@ -18,8 +20,6 @@ from regard.layers.embedding import Embedding, OutputProjection
 from regard.layers.residual import to_autocast
 from regard.layers.rnn import RNN_CLASSES, continue_rnn, run_rnn
 from regard.models.interface import Batch, Decoder, Encoded, Encoder, EncoderSizes, Source, State
-from regard.settings import LAYERS, SIZE, Settings
-from regard.shapes import Float, Int, Tensor
 
 
 class RecurrentEncoderSettings(Settings):

@@ -11,7 +11,8 @@ from typing import Annotated, Any, Literal
 import torch
 from pydantic import Field
 
-from regard.errors import ConfigurationError, UsageError
+from regard.common.errors import ConfigurationError, UsageError
+from regard.common.settings import Settings
 from regard.models.convolutional import (
     ConvolutionalDecoder,
     ConvolutionalDecoderSettings,
@@ -42,7 +43,6 @@ from regard.models.vision import (
     ViTEncoder,
     ViTEncoderSettings,
 )
-from regard.settings import Settings
 
 ENCODERS: dict[type[Settings], Any] = {
     TransformerEncoderSettings: TransformerEncoder,

@@ -12,11 +12,11 @@ import torch.nn.functional as F
 from pydantic import Field, field_validator
 from torch import nn
 
-from regard.errors import ConfigurationError, MissingExtra
+from regard.common.errors import ConfigurationError, MissingExtra
+from regard.common.settings import SIDE
+from regard.common.shapes import Bool, Float, Tensor
 from regard.models.interface import Batch, Encoded, EncoderSizes
 from regard.models.vision import GridHead, ImageEncoder, VisionSettings, flatten_mask, normalise_pixels
-from regard.settings import SIDE
-from regard.shapes import Bool, Float, Tensor
 
 PLAIN_NAME = re.compile(r"[A-Za-z0-9_-]{1,80}(\.[A-Za-z0-9_-]{1,80})?")  # architecture, and a tag of its weights
 PROBE_CELLS = 8  # cells per side of the noise images that probe the receptive field

@@ -9,14 +9,14 @@ from pydantic import Field
 from torch import nn
 
 from regard.attention import Attention, Memory, ScoreName
+from regard.common.settings import LAYERS, LENGTH, SIZE, Settings
+from regard.common.shapes import Float, Int, Tensor
 from regard.layers.dropout import Dropout, layer_drop
 from regard.layers.embedding import Embedding, OutputProjection
 from regard.layers.feedforward import Activation, FeedForward
 from regard.layers.positions import LearnedPositions, SinusoidalPositions
 from regard.layers.residual import Norm, Residual, masked_mean, to_autocast
 from regard.models.interface import Batch, Decoder, Encoded, Encoder, EncoderSizes, ShardUnit, Source, State
-from regard.settings import LAYERS, LENGTH, SIZE, Settings
-from regard.shapes import Float, Int, Tensor
 
 
 class TransformerSettings(Settings):

@@ -10,14 +10,14 @@ import torch.nn.functional as F
 from pydantic import Field
 from torch import nn
 
+from regard.common.settings import LAYERS, SIDE, SIZE, Settings
+from regard.common.shapes import Bool, Float, Tensor
 from regard.layers.dropout import Dropout
 from regard.layers.positions import GridPositions
 from regard.layers.residual import masked_mean
 from regard.layers.resnet import STEMS, ImageNorm, KeepMask, ResNetBackbone, strided_mask
 from regard.models.interface import Batch, Encoded, Encoder, EncoderSizes
 from regard.models.transformer import EncoderLayer, TransformerEncoderSettings
-from regard.settings import LAYERS, SIDE, SIZE, Settings
-from regard.shapes import Bool, Float, Tensor
 
 MEAN, DEVIATION = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 """Mean and standard deviation of ImageNet's pixels, with which pretrained networks expect images normalised."""

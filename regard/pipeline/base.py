@@ -11,12 +11,12 @@ import numpy as np
 
 from regard.attention import Attention
 from regard.attention.alignment_choice import AlignmentChoice
+from regard.common.errors import LineWarning, UsageError
 from regard.data.tokenizer import Tokenizer
 from regard.data.vocabulary import Vocabulary
-from regard.engine import DecodeRequest, Engine
-from regard.errors import LineWarning, UsageError
 from regard.model_folder import FolderSettings, ModelFolder
 from regard.models import Ensemble, Model, SourceInput, source_length
+from regard.runtime.engine import DecodeRequest, Engine
 from regard.search import (
     ConstraintEncoder,
     Constraints,

@@ -17,15 +17,15 @@ from typing_extensions import Unpack
 
 from regard.attention.alignment import Readings, cell_edges
 from regard.attention.alignment_choice import AlignmentChoice
+from regard.common.errors import DataError
 from regard.data.images import ImageSizeSettings, SourcePixels, load_pixels, source_pixels
 from regard.data.vocabulary import EOS
-from regard.engine import DecodeRequest
-from regard.errors import DataError
 from regard.pipeline.base import BasePipeline, word_texts
 from regard.pipeline.translation import last_layer, result_html
-from regard.runtime.search_steps import SearchStep
+from regard.runtime.engine import DecodeRequest
 from regard.search import NO_CONSTRAINTS, Constraints, Hypothesis, SearchOptions, SearchSettings
 from regard.search.forced_decoding import ForcedDecoding, force_decode
+from regard.search.search_steps import SearchStep
 
 ImageInput = str | Path | bytes | Image.Image | SourcePixels
 """An image: a file's path or content, a Pillow image, or pixels that are resized already."""

@@ -12,13 +12,13 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-import regard
-from regard.atomic import file_sha256
-from regard.errors import ModelFolderError, RegardError
+from regard.common.atomic import file_sha256
+from regard.common.errors import ModelFolderError, RegardError
+from regard.common.seal import json_digest, model_files
+from regard.common.version import __version__
 from regard.pipeline.runtime_translator import RuntimeTranslator
 from regard.runtime.native import hash_of_sources
 from regard.runtime.private_cache import is_private_file, lasting_folders, write_private
-from regard.seal import json_digest, model_files
 
 SWITCH = "REGARD_EXPORTS"
 LIMIT = 2 << 30
@@ -60,7 +60,7 @@ def export_name(folder: Path, precision: str) -> str:
     if sum(path.stat().st_size for path in files) > LARGEST:
         raise OSError(f"{folder}: too large for the cache")
     digests = [(path.name, file_sha256(path)) for path in files]
-    return f"model-{json_digest([regard.__version__, hash_of_sources(), precision, digests])}.regard"
+    return f"model-{json_digest([__version__, hash_of_sources(), precision, digests])}.regard"
 
 
 def write_export(name: str, content: bytes) -> None:

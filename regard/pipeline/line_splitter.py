@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
+from regard.common.errors import LineWarning
 from regard.data.sentences import sentence_ends
-from regard.errors import LineWarning
 
 _WHOLE = 2
 """A sentence up to this many times longer than the longest source in training is still translated whole."""

@@ -10,12 +10,12 @@ from typing import Any
 
 from regard.attention import Attention
 from regard.attention.alignment_choice import AlignmentChoice
-from regard.engine import Engine, Precision
-from regard.errors import UsageError
+from regard.common.errors import UsageError
 from regard.model_folder import ALIGNMENT, FolderSettings, ModelFolder, load_alignment, load_folder
 from regard.models import Ensemble
 from regard.pipeline.captioner import Captioner
 from regard.pipeline.translator import Translator
+from regard.runtime.engine import Engine, Precision
 
 
 def load(

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from regard.errors import UsageError
-from regard.lazy import needs_pytorch
+from regard.common.errors import UsageError
+from regard.common.lazy import needs_pytorch
 from regard.pipeline.runtime_translator import RuntimeTranslator
 
 if TYPE_CHECKING:
-    from regard.engine import Precision
+    from regard.runtime.engine import Precision
 
 
 def load(folder: str | Path | Sequence[str | Path], device: str = "cpu", precision: Precision | None = None) -> Any:

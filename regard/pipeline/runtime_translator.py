@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from regard.errors import LineWarning, UsageError
+from regard.common.errors import LineWarning, UsageError
 from regard.pipeline.translation import SPLIT, TranslatedPart, Translation, as_texts
 from regard.runtime.model import Hypothesis, Line, Options, RuntimeModel, available_cores
 from regard.search.line_constraints import NO_CONSTRAINTS, Constraints, constraints_of_each
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from regard.attention.alignment import Readings
     from regard.data.language_id import LanguageId
     from regard.data.languages import Languages
-    from regard.runtime.search_steps import SearchStep
+    from regard.search.search_steps import SearchStep
     from regard.search.settings import SearchOptions, SearchSettings
 
 UNSUPPORTED = ("sample", "mbr", "coverage_penalty", "temperature", "top_k", "top_p", "groups")

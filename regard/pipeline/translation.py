@@ -8,8 +8,8 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 from regard.attention.alignment_choice import AlignmentChoice as AlignmentChoice
+from regard.common.errors import UsageError
 from regard.data.sentences import has_spaces
-from regard.errors import UsageError
 
 if TYPE_CHECKING:
     from regard.attention.alignment import Link, Readings

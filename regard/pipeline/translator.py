@@ -11,18 +11,18 @@ from itertools import islice
 from typing_extensions import Unpack
 
 from regard.attention.alignment import Link, Readings, extract_links
+from regard.common.errors import LineError, UsageError
 from regard.data.sentences import has_letters, has_spaces
 from regard.data.text import clean, too_long
 from regard.data.vocabulary import EOS
-from regard.engine import DecodeRequest
-from regard.errors import LineError, UsageError
 from regard.pipeline.base import BasePipeline, word_texts
 from regard.pipeline.line_splitter import LineSplitter
 from regard.pipeline.translation import SPLIT, Translation, as_texts, join_parts, last_layer
-from regard.runtime.search_steps import SearchStep
+from regard.runtime.engine import DecodeRequest
 from regard.search import NO_CONSTRAINTS, Constraints, Hypothesis, SearchOptions, SearchSettings, is_complete
 from regard.search.forced_decoding import ForcedDecoding, force_decode
 from regard.search.sampling import source_key
+from regard.search.search_steps import SearchStep
 
 WORD_BY_WORD = 8
 """Parts of a split line that are streamed word by word. Further ones follow part by part: nobody reads so quickly."""

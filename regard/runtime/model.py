@@ -13,17 +13,15 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from regard.atomic import check_readable
-from regard.errors import LineError, ModelFolderError, RegardError, UsageError
-from regard.reading import parse_json
+from regard.common.errors import LineError, ModelFolderError, RegardError, UsageError
+from regard.common.reading import parse_json
 from regard.runtime.native import kernels
-from regard.runtime.search_steps import Candidate, Fate, SearchStep
+from regard.search.search_steps import Candidate, Fate, SearchStep
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-MAGIC = b"REGARD\r\n"
 ROLES = ("encoder", "cross", "decoder")
 FATES: tuple[Fate, ...] = ("pruned", "kept", "ended")
 _ERROR_SIZE, _ALIGNED = 1024, 64
@@ -35,16 +33,6 @@ def available_cores() -> int:
     """Return the number of cores that this process may use."""
     affinity: Any = getattr(os, "sched_getaffinity", None)
     return len(affinity(0)) if affinity else os.cpu_count() or 1
-
-
-def is_runtime_file(path: str | Path) -> bool:
-    """Return whether a path names a runtime file, by its first bytes."""
-    try:
-        check_readable(Path(path))
-        with Path(path).open("rb") as file:
-            return file.read(len(MAGIC)) == MAGIC
-    except OSError:
-        return False
 
 
 @dataclass

@@ -11,7 +11,7 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
-from regard.errors import MissingKernels
+from regard.common.errors import MissingKernels
 
 FOLDER_OF_SOURCES = Path(__file__).with_name("c")
 SOURCES = sorted(FOLDER_OF_SOURCES.glob("*.c"))

@@ -12,7 +12,7 @@ import warnings
 from contextlib import suppress
 from pathlib import Path
 
-from regard.atomic import sync
+from regard.common.atomic import sync
 
 FOLDER = "REGARD_CACHE"
 

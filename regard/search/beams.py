@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from regard.common.shapes import Array
 from regard.data.vocabulary import BOS, EOS
 from regard.search.constraints import ConstraintState, required_tokens
 from regard.search.rules import (
@@ -42,7 +43,6 @@ from regard.search.selection import (
 )
 from regard.search.settings import SearchSettings
 from regard.search.task import Hypothesis, Task
-from regard.shapes import Array
 
 LAST_RESORT = -1e30
 """Score of ending if the rules leave nothing else: behind every beam that can go on."""

@@ -13,8 +13,8 @@ from functools import cached_property
 
 import numpy as np
 
+from regard.common.shapes import Array
 from regard.search.task import Term
-from regard.shapes import Array
 
 PartialMatch = tuple[int, tuple[int, ...], int]
 """The number of a term, one of its forms, and how many tokens of it stand at the end of a prefix."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from regard.errors import UsageError
+from regard.common.errors import UsageError
 
 
 @dataclass(frozen=True)

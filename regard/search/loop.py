@@ -8,12 +8,12 @@ from typing import Any, Protocol
 
 import torch
 
+from regard.common.shapes import Array, Int, Tensor
 from regard.models import Batch
 from regard.search.beams import Beams, Finished, StepCandidates, StepResult
 from regard.search.rules import Rule, SuppressTokens
 from regard.search.settings import SearchSettings
 from regard.search.task import Hypothesis, Task
-from regard.shapes import Array, Int, Tensor
 
 OnStep = Callable[[Beams, Any, StepResult], None]
 """Observer of a search: called after each step with the beams before it, the model's features, and the result."""

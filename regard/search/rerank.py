@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from sacrebleu.metrics.chrf import CHRF
 
-from regard.shapes import Array
+from regard.common.shapes import Array
 
 ORDER, BETA = CHRF.CHAR_ORDER, CHRF.BETA
 MIN_COVERAGE = 1e-6

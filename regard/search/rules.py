@@ -11,10 +11,10 @@ from typing import Protocol
 
 import numpy as np
 
+from regard.common.shapes import Array
 from regard.data.vocabulary import BOS, EOS, PAD, UNK
 from regard.search.constraints import ConstraintState
 from regard.search.task import BannedPhrase, Task
-from regard.shapes import Array
 
 _LONGEST_CHARACTER = 4  # bytes of UTF-8
 FORCED = -1e9

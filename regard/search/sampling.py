@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from regard.common.shapes import Array
 from regard.search.selection import stable_top_k
 from regard.search.settings import SearchSettings
-from regard.shapes import Array
 
 NUCLEUS = 512
 """Tokens that nearly always hold the probability top_p; all are sorted only if these do not."""

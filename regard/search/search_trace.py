@@ -7,14 +7,14 @@ from typing import Any
 
 import torch
 
+from regard.common.shapes import Tensor
 from regard.data.vocabulary import EOS
 from regard.models import top_tokens
-from regard.runtime.search_steps import Candidate, Fate, Prefix, SearchStep
 from regard.search.beams import Beams, StepResult
 from regard.search.loop import DecodingModel, decode
+from regard.search.search_steps import Candidate, Fate, Prefix, SearchStep
 from regard.search.settings import SearchSettings
 from regard.search.task import Hypothesis, Task
-from regard.shapes import Tensor
 
 
 @dataclass

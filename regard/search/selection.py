@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from regard.common.shapes import Array
 from regard.data.vocabulary import EOS
 from regard.search.constraints import ConstraintState, allocate_banks
-from regard.shapes import Array
 
 _MANY = 4096
 """Candidates of a sentence from which on a partial sort is faster."""

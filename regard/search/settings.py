@@ -7,8 +7,8 @@ from typing import Literal, TypedDict
 import pydantic
 from pydantic import Field
 
+from regard.common.settings import BEAM, COUNT, FACTOR, LENGTH, TOKENS, Settings
 from regard.data.text import MAX_LINE
-from regard.settings import BEAM, COUNT, FACTOR, LENGTH, TOKENS, Settings
 
 MAX_COMPARED = 250
 """Most hypotheses that are compared with each other, by beam search or by minimum Bayes risk."""

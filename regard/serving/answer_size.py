@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
-from regard.errors import UsageError
+from regard.common.errors import UsageError
 
 _TOKEN, _CANDIDATE, _ID = 40, 120, 8
 """Bytes of a token with its log-probability, of a candidate of the search, and of an id in JSON, about."""

@@ -11,8 +11,8 @@ from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request
 from starlette.responses import Response
 
-import regard
-from regard.errors import RegardError
+from regard.common.errors import RegardError
+from regard.common.version import __version__
 from regard.serving.answers import AnswersInPieces
 from regard.serving.calls import REQUEST_ID, Server
 from regard.serving.deepl import deepl
@@ -54,7 +54,7 @@ def create_app(
     app = FastAPI(
         title="Regard",
         description=DESCRIPTION,
-        version=regard.__version__,
+        version=__version__,
         openapi_url=None,  # /spec is its address; the pages /docs and /redoc would load scripts from elsewhere
         redirect_slashes=False,
         lifespan=lifespan,

@@ -14,7 +14,7 @@ import warnings
 from pathlib import Path
 from typing import BinaryIO, Protocol
 
-from regard.runtime.model import is_runtime_file
+from regard.common.reading import is_runtime_file
 from regard.serving.frames import Message, error_message, read_frames
 from regard.serving.replies import Replies
 

@@ -9,7 +9,7 @@ import time
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator, Sequence
 from pathlib import Path
 
-from regard.errors import ModelFolderError, RegardError
+from regard.common.errors import ModelFolderError, RegardError
 from regard.serving.engine_process import EngineDied, EngineProcess
 from regard.serving.frames import Message
 from regard.serving.service import DeadlineExceeded, Overloaded

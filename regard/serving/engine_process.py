@@ -10,8 +10,8 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from regard.errors import ModelFolderError, RegardError
-from regard.processes import module_command
+from regard.common.errors import ModelFolderError, RegardError
+from regard.common.processes import module_command
 from regard.serving.frames import FrameReader, Message, error_of, frames
 
 _END = 10.0

@@ -11,7 +11,7 @@ import struct
 from collections.abc import Iterable, Iterator
 from typing import Any, BinaryIO
 
-from regard.errors import DataError, LineError, RegardError, UsageError
+from regard.common.errors import DataError, LineError, RegardError, UsageError
 from regard.serving.raw_json import RawJson, split_raw
 
 PIECE = 1 << 16

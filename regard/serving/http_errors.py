@@ -8,7 +8,7 @@ from typing import Any
 
 from starlette.responses import Response, StreamingResponse
 
-from regard.errors import DataError, RegardError, UsageError
+from regard.common.errors import DataError, RegardError, UsageError
 from regard.serving.answers import PIECE, let_go
 from regard.serving.raw_json import json_pieces
 from regard.serving.service import DeadlineExceeded, Overloaded

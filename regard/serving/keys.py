@@ -21,9 +21,9 @@ from pathlib import Path
 
 import pydantic
 
-from regard.atomic import atomic_file, lock_folder
-from regard.errors import DataError, UsageError
-from regard.reading import file_bytes, parse_json
+from regard.common.atomic import atomic_file, lock_folder
+from regard.common.errors import DataError, UsageError
+from regard.common.reading import file_bytes, parse_json
 
 VERSION = 1
 _LOG = logging.getLogger("regard.serving")

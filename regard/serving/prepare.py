@@ -11,8 +11,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from regard.errors import ExportError, ModelFolderError, RegardError
-from regard.reading import check_links
+from regard.common.errors import ExportError, ModelFolderError, RegardError
+from regard.common.reading import check_links
 from regard.runtime.private_cache import cache_folders, private_folders
 from regard.serving.frames import error_message
 

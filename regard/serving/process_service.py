@@ -13,10 +13,10 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from regard.common.errors import ModelFolderError, RegardError, UsageError
+from regard.common.processes import module_command
 from regard.data.language_id import LanguageId
 from regard.data.languages import named_code
-from regard.errors import ModelFolderError, RegardError, UsageError
-from regard.processes import module_command
 from regard.serving.engine_pool import EnginePool, Log
 from regard.serving.engine_process import merge_errors
 from regard.serving.frames import Message, error_of

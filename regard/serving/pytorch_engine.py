@@ -13,8 +13,8 @@ from typing import Any
 import torch
 
 from regard.attention import Attention
-from regard.errors import LineWarning, RegardError, UsageError
-from regard.explanation import explain_caption
+from regard.common.errors import LineWarning, RegardError, UsageError
+from regard.explain.explanation import explain_caption
 from regard.model_folder import folder_languages, load_folder, load_language_id
 from regard.pipeline.captioner import Captioner
 from regard.pipeline.loading import load

@@ -20,8 +20,8 @@ from python_multipart.multipart import Field as FormField
 from python_multipart.multipart import File, FormParser, parse_options_header
 from starlette.requests import ClientDisconnect, Request
 
+from regard.common.settings import TOKENS
 from regard.serving.http_errors import ClientGone, HttpError, bad_request
-from regard.settings import TOKENS
 
 MOST_FIELDS = 100
 """Fields of a form that are no texts, and names of a request."""

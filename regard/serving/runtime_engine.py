@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from regard.errors import RegardError, UsageError
+from regard.common.errors import RegardError, UsageError
 from regard.runtime.model import ROLES, Hypothesis, Line, Options, RuntimeModel
 from regard.serving.answer_size import AnswerLimit, Turns
 from regard.serving.frames import Message

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from regard.runtime.model import Hypothesis, Line, Options, RuntimeModel
-from regard.runtime.search_steps import Candidate, SearchStep
+from regard.search.search_steps import Candidate, SearchStep
 from regard.serving.frames import Message
 from regard.serving.raw_json import RawJson, array_pieces, json_pieces, weights_json
 

@@ -8,13 +8,13 @@ from typing import Annotated, Any, Literal
 import pydantic
 from pydantic import Field
 
+from regard.common.settings import BEAM, FACTOR, LENGTH, TOKENS
 from regard.serving import service
 from regard.serving.openapi import example
 from regard.serving.pairs import AUTO
 from regard.serving.requests import Parameters, StrictParameters, Texts
 from regard.serving.service import ExplanationRequest, SearchRequest, ServedHypothesis, ServedLine, ServedModel
 from regard.serving.texts import TextFormat, TranslatedText
-from regard.settings import BEAM, FACTOR, LENGTH, TOKENS
 
 MOST_NBEST = 100
 MOST_CONTINUATIONS = 20

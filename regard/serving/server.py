@@ -16,7 +16,7 @@ from typing import Any
 
 import uvicorn
 
-from regard.errors import UsageError
+from regard.common.errors import UsageError
 from regard.serving.application import create_app
 from regard.serving.calls import LOG
 from regard.serving.process_service import ProcessService, ServiceSettings

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pydantic import Field, model_validator
 
+from regard.common.settings import COUNT, Settings
 from regard.serving.proxies import TrustedProxies
-from regard.settings import COUNT, Settings
 
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
-from regard.errors import RegardError
+from regard.common.errors import RegardError
 from regard.serving.raw_json import RawJson
 
 Pair = tuple[str, str]

@@ -11,7 +11,7 @@ from typing import Any
 from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from regard.errors import RegardError
+from regard.common.errors import RegardError
 from regard.serving.calls import LOG, REQUEST_ID, Call
 from regard.serving.http_errors import bad_request, http_error, problem_details
 from regard.serving.pairs import LanguagePairs

@@ -7,10 +7,10 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeVar
 
+from regard.common.errors import LineError
 from regard.data.sentences import split_text
 from regard.documents.elements import MarkupOptions
 from regard.documents.markup import AlignedLine, parse_markup
-from regard.errors import LineError
 from regard.serving.http_errors import bad_request
 from regard.serving.pairs import Choice, LanguagePairs
 from regard.serving.service import SearchRequest, ServedHypothesis, ServedLine, Service

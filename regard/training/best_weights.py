@@ -9,8 +9,8 @@ from pathlib import Path
 import torch
 from safetensors import SafetensorError, safe_open
 
-from regard.atomic import atomic_file, file_sha256
-from regard.errors import TrainingError
+from regard.common.atomic import atomic_file, file_sha256
+from regard.common.errors import TrainingError
 from regard.model_folder import folder_id, save_tensors
 
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 import torch
 
+from regard.common.errors import TrainingError, UsageError
 from regard.data.batch_stream import BatchSource
-from regard.errors import TrainingError, UsageError
 from regard.models import build, count_parameters
 from regard.training.gradient_workers import first_line, out_of_memory
 from regard.training.recipe import Recipe

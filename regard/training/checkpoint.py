@@ -16,9 +16,9 @@ import torch
 from safetensors import SafetensorError
 from torch import nn
 
-from regard.atomic import file_sha256, sync
-from regard.errors import TrainingError
-from regard.reading import file_bytes, parse_json
+from regard.common.atomic import file_sha256, sync
+from regard.common.errors import TrainingError
+from regard.common.reading import file_bytes, parse_json
 from regard.training.best_weights import BestWeights
 from regard.training.checkpoint_tensors import DamagedCheckpoint, Parts, read_parts, save_parts
 from regard.training.distributed import World

@@ -17,9 +17,9 @@ import torch
 from safetensors import safe_open
 from torch.distributed.tensor import DTensor, Shard
 
+from regard.common.reading import parse_json
+from regard.common.shapes import Tensor
 from regard.model_folder import save_tensors
-from regard.reading import parse_json
-from regard.shapes import Tensor
 from regard.training.distributed import World
 
 Parts = dict[str, dict[str, torch.Tensor]]  # model, ema, optimizer, random: tensors by name

@@ -10,12 +10,12 @@ from typing import Any
 
 import torch
 
+from regard.common.errors import UsageError
+from regard.common.settings import merge, override, read_toml
 from regard.data.languages import Languages, parse_languages
 from regard.data.tokenizer import Tokenizer
-from regard.errors import UsageError
 from regard.model_folder import FolderSettings, load_settings, load_tokenizer, read_weights
 from regard.models import build
-from regard.settings import merge, override, read_toml
 from regard.training.budget import minutes_of
 from regard.training.recipe import Recipe, preset, read_run_recipe
 from regard.training.schedule import ScheduleSettings, learning_rate

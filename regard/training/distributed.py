@@ -18,8 +18,8 @@ import torch.distributed as dist
 from torch import nn
 from torch.distributed.tensor import DTensor
 
-from regard.errors import TrainingError
-from regard.shapes import Tensor
+from regard.common.errors import TrainingError
+from regard.common.shapes import Tensor
 from regard.training.rendezvous import Rendezvous, rendezvous, torchrun_store
 
 BUCKET = 2**24  # numbers in one message

@@ -12,9 +12,9 @@ from typing import Any
 import torch
 import torch.distributed as torch_distributed
 
+from regard.common.errors import UsageError
+from regard.common.processes import module_command
 from regard.data.batch_stream import BatchSource
-from regard.errors import UsageError
-from regard.processes import module_command
 from regard.training.budget import Trial, trial
 from regard.training.recipe import Recipe
 

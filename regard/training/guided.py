@@ -8,11 +8,11 @@ from pathlib import Path
 import torch
 
 from regard.attention import Attention
-from regard.errors import ConfigurationError
+from regard.common.errors import ConfigurationError
+from regard.common.reading import file_bytes, parse_json
+from regard.common.shapes import Float, Tensor
 from regard.model_folder import ALIGNMENT, save_alignment
 from regard.models import Model
-from regard.reading import file_bytes, parse_json
-from regard.shapes import Float, Tensor
 from regard.training.recipe import TrainingSettings
 
 

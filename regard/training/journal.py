@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from regard.atomic import write_bytes
-from regard.reading import parse_json
+from regard.common.atomic import write_bytes
+from regard.common.reading import parse_json
 
 SCORES = ("cross_entropy", "loss", "guided", "chrf", "bleu", "cider")
 """Values that are drawn as curves, so they have to be numbers."""

@@ -15,10 +15,10 @@ from torch import nn
 from torch.autograd.function import once_differentiable
 
 from regard.attention import watch
+from regard.common.shapes import Bool, Float, Int, Tensor
 from regard.data.batch import TrainingBatch
 from regard.data.vocabulary import PAD
 from regard.models import Batch, Model
-from regard.shapes import Bool, Float, Int, Tensor
 from regard.training.guided import Guide
 
 SLICE = 256  # positions whose logits are computed at once on a CPU

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from regard.atomic import write_bytes
+from regard.common.atomic import write_bytes
 from regard.data.bleu_tokenizer import bleu_tokenizer
 from regard.data.corpus import CorpusFacts
 from regard.training.journal import read as read_journal

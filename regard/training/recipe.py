@@ -11,16 +11,16 @@ import tomli_w
 import torch
 from pydantic import Field
 
-from regard.atomic import write_text
+from regard.common.atomic import write_text
+from regard.common.errors import ConfigurationError, ModelFolderError, UsageError
+from regard.common.reading import check_links, parse_toml
+from regard.common.seal import json_digest
+from regard.common.settings import COUNT, FACTOR, LAYERS, MINUTES, SIZE, Settings, merge, read_toml
 from regard.data.batch_stream import BatchingSettings
 from regard.data.corpus import CorpusSettings
 from regard.data.tokenizer import TokenizerSettings
-from regard.errors import ConfigurationError, ModelFolderError, UsageError
 from regard.models import ModelSettings
-from regard.reading import check_links, parse_toml
-from regard.seal import json_digest
 from regard.search import SearchSettings
-from regard.settings import COUNT, FACTOR, LAYERS, MINUTES, SIZE, Settings, merge, read_toml
 from regard.training.schedule import ScheduleSettings
 
 DIGEST_LINE = "# sha256 of these values: "

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from regard.settings import override
+from regard.common.settings import override
 from regard.training.recipe import Recipe
 
 IMAGE = ("height", "width", "max_side", "fit", "cell", "blank")

@@ -14,7 +14,7 @@ from datetime import timedelta
 
 from torch._C._distributed_c10d import PrefixStore, Store, TCPStore
 
-from regard.errors import TrainingError
+from regard.common.errors import TrainingError
 
 TIMEOUT = 600.0  # seconds in which all processes must have joined
 POLL_SECONDS = 0.02  # between two reads of the store; signals are handled in between

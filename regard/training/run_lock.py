@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
-from regard.atomic import lock_folder
-from regard.errors import UsageError
+from regard.common.atomic import lock_folder
+from regard.common.errors import UsageError
 
 
 @contextmanager

@@ -7,7 +7,7 @@ from typing import Any, Literal
 import pydantic
 from pydantic import Field
 
-from regard.settings import COUNT, FACTOR, Settings
+from regard.common.settings import COUNT, FACTOR, Settings
 
 NOAM_WARMUP = 4000
 """Of Vaswani et al. 2017."""

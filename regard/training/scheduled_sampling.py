@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import torch
 
+from regard.common.shapes import Float, Int, Tensor
 from regard.data.batch import TrainingBatch
 from regard.models import Batch, Model
-from regard.shapes import Float, Int, Tensor
 
 SLICE = 256  # positions whose logits are computed at once
 

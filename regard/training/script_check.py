@@ -7,8 +7,8 @@ from collections import Counter
 from collections.abc import Sequence
 from functools import lru_cache
 
+from regard.common.errors import DataError
 from regard.data.vocabulary import Vocabulary
-from regard.errors import DataError
 
 SAMPLE = 20_000  # lines
 MIN_SHARE = 0.02  # of the letters; a script with less is names and quotations

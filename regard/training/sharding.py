@@ -11,7 +11,7 @@ from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import FSDPModule, fully_shard, register_fsdp_forward_method
 
 from regard.attention import Attention
-from regard.errors import ConfigurationError
+from regard.common.errors import ConfigurationError
 from regard.models import Model, device_of
 from regard.models.interface import ShardUnit
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from regard.errors import MissingExtra
+from regard.common.errors import MissingExtra
 from regard.training.journal import Report
 
 

@@ -13,9 +13,9 @@ from typing import Any
 
 import torch
 
+from regard.common.errors import TrainingError
 from regard.data.batch import TrainingBatch
 from regard.data.batch_stream import BatchSource, Position, Update
-from regard.errors import TrainingError
 from regard.model_folder import WEIGHTS, named_weights
 from regard.models import Model
 from regard.training.best_weights import BestWeights

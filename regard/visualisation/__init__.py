@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from regard.lazy import lazy_names
+from regard.common.lazy import lazy_names
 
 if TYPE_CHECKING:
     from regard.visualisation.charts import Chart, Panel, Series

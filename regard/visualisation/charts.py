@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal
 
-from regard.errors import UsageError
+from regard.common.errors import UsageError
 from regard.visualisation.colours import SERIES
 from regard.visualisation.figure import (
     ASCENT,

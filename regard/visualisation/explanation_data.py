@@ -16,7 +16,7 @@ from typing import Any, Literal
 import numpy as np
 
 from regard.attention.alignment import Readings
-from regard.errors import UsageError
+from regard.common.errors import UsageError
 from regard.visualisation.heatmap import Alignment
 from regard.visualisation.overlay import SourceImage
 from regard.visualisation.states import States, states_data

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from regard.errors import UsageError
+from regard.common.errors import UsageError
 from regard.visualisation.colours import SERIES
 from regard.visualisation.figure import (
     MARGIN,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from regard.errors import UsageError
+from regard.common.errors import UsageError
 from regard.visualisation.colours import level
 from regard.visualisation.figure import MARGIN, MIDLINE, TITLE_SIZE, Box, Figure, Group, Mark, Text, make_figure
 from regard.visualisation.fonts import elide, measure

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from regard.errors import UsageError
+from regard.common.errors import UsageError
 from regard.visualisation.colours import LEVELS, level
 from regard.visualisation.figure import (
     ASCENT,

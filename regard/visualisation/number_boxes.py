@@ -9,8 +9,8 @@ from typing import Literal
 
 import numpy as np
 
-from regard.bilingual import Text, Words
-from regard.shapes import Array
+from regard.common.bilingual import Text, Words
+from regard.common.shapes import Array
 
 Kind = Literal["numbers", "weights", "mask", "tokens"]
 LONGEST = 16

@@ -15,7 +15,7 @@ import numpy as np
 from PIL import Image
 
 from regard.attention.alignment import cell_edges
-from regard.errors import UsageError
+from regard.common.errors import UsageError
 from regard.visualisation.colours import OPACITY, VEIL
 from regard.visualisation.figure import (
     ASCENT,

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from regard.errors import UsageError
+from regard.common.errors import UsageError
 from regard.visualisation.colours import level
 from regard.visualisation.encoding import encoding_heading, encoding_height, encoding_marks, vector_marks
 from regard.visualisation.explanation_data import ExplanationData, SearchNode, token_label

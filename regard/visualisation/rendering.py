@@ -11,7 +11,7 @@ from xml.sax.saxutils import escape
 
 from PIL import Image, ImageDraw
 
-from regard.errors import UsageError
+from regard.common.errors import UsageError
 from regard.visualisation.colours import THEMES, Theme, colour
 from regard.visualisation.figure import Box, Figure, Group, Line, Mark, Raster, Text
 from regard.visualisation.fonts import STACK, drawable, face, load

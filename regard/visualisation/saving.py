@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TypeAlias
 
-from regard.atomic import atomic_file
-from regard.errors import UsageError
+from regard.common.atomic import atomic_file
+from regard.common.errors import UsageError
 from regard.visualisation.animation import draw_animated_svg, draw_gif
 from regard.visualisation.charts import Chart, layout_chart
 from regard.visualisation.explanation_data import ExplanationData

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from regard.errors import UsageError
+from regard.common.errors import UsageError
 from regard.visualisation.text import clean
 
 DRAWN = 64

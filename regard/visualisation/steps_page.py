@@ -12,7 +12,7 @@ from functools import cache
 from html import escape
 from importlib.resources import files
 
-from regard.bilingual import Language, Text, words_by
+from regard.common.bilingual import Language, Text, words_by
 from regard.visualisation.colours import THEMES, Theme, colour, level
 from regard.visualisation.fonts import STACK, face
 from regard.visualisation.html import colour_variables, fill_template, in_both_themes

@@ -8,7 +8,7 @@ import torch
 
 from regard.attention import SCORES, Score
 from regard.attention.scores import build_score
-from regard.errors import ConfigurationError
+from regard.common.errors import ConfigurationError
 
 R, H, T, S, E = 2, 3, 5, 4, 6
 Numbers = list[float]

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from regard.bulk import ChunkTranslator, Lines, OutputFormat, ResumableOutput, chunks
 from regard.pipeline import Translation, Translator
+from regard.pipeline.bulk import ChunkTranslator, Lines, OutputFormat, ResumableOutput, chunks
 
 pytestmark = pytest.mark.system
 

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 from systems import posix
 
-from regard.bulk import ResumableOutput, chunks, output, remaining
-from regard.errors import DataError, UsageError
+from regard.common.errors import DataError, UsageError
+from regard.pipeline.bulk import ResumableOutput, chunks, output, remaining
 
 LINES = [f"line {number}" for number in range(5)]
 WHOLE = "".join(f"{line.upper()}\n" for line in LINES).encode()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 def write_sentences(folder: Path) -> None:
     """Write Korean and English sentences for training, validation and test."""
-    from regard.samples import korean_english
+    from regard.learn.samples import korean_english
 
     sizes = {"train": 300, "valid": 10, "test": 12, "recombination": 0, "length": 0}
     korean_english(sizes=sizes, short=1.0).write(folder, "ko", "en")

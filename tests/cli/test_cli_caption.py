@@ -12,9 +12,9 @@ from albums import COLOURS, noise
 from command import CAPTIONER, Command, sets
 from systems import posix
 
+from regard.common.settings import read_toml
 from regard.evaluation.caption_metrics import cider_scores, tokens, words
 from regard.pipeline import Captioner, load_captioner
-from regard.settings import read_toml
 from regard.training.journal import read
 
 

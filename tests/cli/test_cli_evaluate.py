@@ -11,8 +11,8 @@ import pytest
 import sacrebleu
 from command import Command
 
+from regard.common.seal import sealed
 from regard.evaluation.significance import paired_tests
-from regard.seal import sealed
 
 
 @pytest.fixture

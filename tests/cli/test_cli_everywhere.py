@@ -18,10 +18,10 @@ from systems import posix
 
 import regard as package
 from regard.cli.app import app
-from regard.errors import DataError
+from regard.common.errors import DataError
+from regard.common.reading import MAGIC
 from regard.model_folder import load_tensors
 from regard.runtime import native
-from regard.runtime.model import MAGIC
 
 COMMANDS = [
     "align",

@@ -12,11 +12,11 @@ import torch
 from broad import broad
 from command import Command, files
 
+from regard.common.errors import ExportError
+from regard.common.seal import sealed
 from regard.data.vocabulary import EOS
-from regard.errors import ExportError
 from regard.model_folder import WEIGHTS, load_folder
 from regard.pipeline import Translator
-from regard.seal import sealed
 
 pytest.importorskip("ctranslate2", reason="regard[fast] is not installed")
 

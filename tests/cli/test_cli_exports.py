@@ -13,7 +13,7 @@ import pytest
 from command import Command, CommandResult
 from small import SENTENCES, folder
 
-from regard.errors import UsageError
+from regard.common.errors import UsageError
 from regard.interchange.runtime import keep_export
 from regard.model_folder import save_alignment
 from regard.pipeline import export_cache, load_translator

@@ -20,13 +20,13 @@ from small import SENTENCES, folder
 from systems import posix
 
 import regard as package
-from regard.bulk import OutputMark
+from regard.pipeline.bulk import OutputMark
 
 ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(Path(package.__file__).parent.parent)}
 CHUNK = 5
 PAUSING = """
 import os, signal, sys
-from regard.bulk.output import ResumableOutput
+from regard.pipeline.bulk.output import ResumableOutput
 from regard.cli import main
 write, at, stage = ResumableOutput._write_journal, int(sys.argv[1]), sys.argv[2]
 def pause(self, mark, previous):

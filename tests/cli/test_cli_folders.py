@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from command import Command
 
+from regard.common.seal import sealed
 from regard.model_folder import folder_id, save_alignment
-from regard.seal import sealed
 
 Spoil = Callable[[Path], None]
 

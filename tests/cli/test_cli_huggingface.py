@@ -12,7 +12,7 @@ import pytest
 from command import Command, sets
 from safetensors.torch import load_file
 
-from regard.errors import ExportError
+from regard.common.errors import ExportError
 from regard.interchange import huggingface
 from regard.interchange import marian as marian_format
 from regard.model_folder import load_folder

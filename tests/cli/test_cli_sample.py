@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from command import Command
 
-from regard.samples import Sample, korean_english
-from regard.samples.images import image_sample
+from regard.learn.samples import Sample, korean_english
+from regard.learn.samples.images import image_sample
 
 SPLITS = ("train", "valid", "test", "recombination", "length")
 
@@ -17,7 +17,7 @@ SPLITS = ("train", "valid", "test", "recombination", "length")
 def few(monkeypatch: pytest.MonkeyPatch) -> Sample:
     """Let the command write few sentences: drawing all takes eight seconds."""
     sample = korean_english(sizes=dict.fromkeys(SPLITS, 20))
-    monkeypatch.setattr("regard.samples.writing.korean_english", lambda: sample)
+    monkeypatch.setattr("regard.learn.samples.writing.korean_english", lambda: sample)
     return sample
 
 
@@ -53,7 +53,7 @@ def test_what_is_there_is_not_overwritten(regard: Command) -> None:
 
 def test_images_are_written_and_described(regard: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     few = image_sample(train=4, valid=2, test=3)
-    monkeypatch.setattr("regard.samples.writing.image_sample", lambda: few)
+    monkeypatch.setattr("regard.learn.samples.writing.image_sample", lambda: few)
     done = regard("sample", "new/shapes", "--images")
     assert "train: 4 images\nvalid: 2 images\ntest: 3 images\n" in done.err
     assert len(list(Path("new/shapes/images").iterdir())) == 9

@@ -13,7 +13,7 @@ from command import Command
 from PIL import Image
 from small import captioner_folder
 
-from regard.explanation import alignment_choice, explain_caption, overlay_of
+from regard.explain.explanation import alignment_choice, explain_caption, overlay_of
 from regard.pipeline import load_captioner
 
 

@@ -11,9 +11,9 @@ import pytest
 import tomli_w
 from command import TRANSFORMER, Command, sets
 
+from regard.common.seal import sealed
+from regard.common.settings import read_toml
 from regard.model_folder import load_tensors
-from regard.seal import sealed
-from regard.settings import read_toml
 from regard.training import journal
 from regard.training.recipe import seal_run_recipe
 

@@ -10,7 +10,7 @@ from command import Command
 from small import captioner_folder, folder
 
 from regard.attention import SCORES
-from regard.lessons import walkthrough_block
+from regard.learn import walkthrough_block
 
 SOURCE, TARGET = "나는 집에 간다", "I go home"
 

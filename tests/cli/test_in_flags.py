@@ -8,7 +8,7 @@ import pytest
 
 from regard.cli.app import _status_and_causes, flags_of, in_flags
 from regard.cli.translate import _open_output
-from regard.errors import UsageError
+from regard.common.errors import UsageError
 
 AS_FLAGS = {
     "add `resume=True`, or choose another `out=`": "add --resume, or choose another --out",

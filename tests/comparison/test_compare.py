@@ -21,10 +21,10 @@ from limits import wait_until
 from small import FRAME, SENTENCES, captioner_folder, folder
 
 import regard
+from regard.common.errors import DataError, UsageError
+from regard.common.reading import parse_toml
 from regard.comparison import Comparison
-from regard.errors import DataError, UsageError
-from regard.reading import parse_toml
-from regard.samples.images import image_sample
+from regard.learn.samples.images import image_sample
 
 pytestmark = pytest.mark.system
 ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(Path(regard.__file__).parent.parent)}

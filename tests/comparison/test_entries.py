@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from small import captioner_folder, folder
 
+from regard.common.errors import DataError, UsageError
+from regard.common.settings import merge
 from regard.comparison.entries import conflicts, has_ended, named_path, open_hypotheses, open_runs, status_of
 from regard.data.corpus import CorpusSettings
-from regard.errors import DataError, UsageError
-from regard.settings import merge
 from regard.training import Recipe
 from regard.training.recipe import preset
 from regard.training.run_lock import lock_run

@@ -16,8 +16,8 @@ from training.runs import corpus
 
 import regard
 from regard.cli import main
+from regard.common.errors import DataError
 from regard.data.text import data_path, read_lines
-from regard.errors import DataError
 
 pytest.importorskip("upath", reason="universal-pathlib is not installed: pip install 'regard[scale]'")
 pytestmark = pytest.mark.system  # what opens addresses is no pathlib.Path, as annotations say

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 import torch
 
+from regard.common.errors import DataError
 from regard.data import batch_stream
 from regard.data.batch import Example, TrainingBatch, collate, pad
 from regard.data.batch_stream import BatchingSettings, BatchStream, Position
 from regard.data.vocabulary import BOS, EOS, PAD
-from regard.errors import DataError
 
 
 def examples(count: int, seed: int = 0) -> list[Example]:

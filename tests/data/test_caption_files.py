@@ -11,8 +11,8 @@ from typing import Literal
 import pytest
 from albums import noise
 
+from regard.common.errors import DataError
 from regard.data.caption_files import CaptionSet, Problems, hold_out_images, mentions_side, read_captions
-from regard.errors import DataError
 
 ROWS = [("b.png", "A red  ball ."), ("a.png", "빨간 공"), ("b.png", "one ball"), ("in/c.png", "c")]
 CAPTIONS_BY_IMAGE = [("b.png", ("A red ball .", "one ball")), ("a.png", ("빨간 공",)), ("in/c.png", ("c",))]

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 import tomli_w
 
+from regard.common.errors import ConfigurationError, DataError, RegardError, UsageError
 from regard.data.corpus import (
     Corpus,
     CorpusSettings,
@@ -23,7 +24,6 @@ from regard.data.corpus import (
     texts_sha256,
 )
 from regard.data.text import clean, read_file, read_lines, write_lines
-from regard.errors import ConfigurationError, DataError, RegardError, UsageError
 
 if sys.version_info >= (3, 11):
     import tomllib

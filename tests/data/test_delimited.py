@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from regard.common.errors import DataError
 from regard.data.corpus import PairFiles, read_corpus
 from regard.data.delimited import HEAD
 from regard.data.pairs import Filters
 from regard.data.streaming import scan
-from regard.errors import DataError
 
 QUOTES, NAMES = "fields stood in quotation marks", "line 1 names the columns"
 SOME = [f"A dog {i}.\tEin Hund {i}." for i in range(HEAD + 9)]

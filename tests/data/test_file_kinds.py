@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from regard.common.errors import DataError
 from regard.data.file_kinds import input_kind
 from regard.data.text import read_lines
-from regard.errors import DataError
 
 HTML, XML = b"<!DOCTYPE html>\n<html><body>", b'<?xml version="1.0"?>\n<!-- c > d -->\n<a>'
 TEXTS = [

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from regard.common.errors import DataError
 from regard.data.corpus import Corpus, CorpusReport, Pair
 from regard.data.holdout import hold_out
-from regard.errors import DataError
 
 
 def _corpus(pairs: list[tuple[str, str]]) -> Corpus:

@@ -12,8 +12,8 @@ import torch
 from albums import noise
 from PIL import Image, ImageOps
 
+from regard.common.errors import DataError
 from regard.data.images import ImageSizeSettings, load_pixels, source_pixels
-from regard.errors import DataError
 
 ORIGINAL_SIZE = ImageSizeSettings(height=0, width=0)
 

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
+from regard.common.seal import SEAL, sealed
 from regard.data import language_id
 from regard.data.language_id import MAX_SIZE, NGRAMS, READ, LanguageId, spread
-from regard.seal import SEAL, sealed
 
 CORPORA = Path(__file__).parents[3] / "shared" / "data"
 ALPHABETS = {"aa": "aeioubdgklmnrst", "bb": "aeiouyzxwvqpjhf", "cc": "абвгдежзиклмно"}

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from regard.common.errors import ConfigurationError, UsageError
 from regard.data.corpus import CorpusSettings, MixSettings
 from regard.data.images import ImageSettings
 from regard.data.languages import Languages, canonical_code, language_of_name, languages_of_name, parse_languages
-from regard.errors import ConfigurationError, UsageError
 
 
 @pytest.mark.parametrize(

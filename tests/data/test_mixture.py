@@ -9,11 +9,11 @@ from dataclasses import asdict
 
 import pytest
 
+from regard.common.errors import ConfigurationError
 from regard.data.batch import Example
 from regard.data.batch_stream import BatchingSettings, BatchPlan, BatchStream, Position, Update
 from regard.data.mixture import Mixture
 from regard.data.vocabulary import EOS
-from regard.errors import ConfigurationError
 
 
 def corpus_stream(name: int, count: int, micro_batches: int = 2) -> BatchStream:

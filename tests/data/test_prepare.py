@@ -14,6 +14,7 @@ import pytest
 from material import noisy_sentences, write_corpus
 
 import regard
+from regard.common.errors import DataError
 from regard.data import prepare
 from regard.data.batch_stream import BatchingSettings, BatchStream, Position
 from regard.data.corpus import CorpusSettings, corpora_report, read_corpora, read_corpus, texts_sha256
@@ -24,7 +25,6 @@ from regard.data.prepare import PreparedData, prepare_data
 from regard.data.provenance import describe_changes
 from regard.data.text import read_lines, write_lines
 from regard.data.tokenizer import Tokenizer, TokenizerSettings
-from regard.errors import DataError
 
 SIZES = TokenizerSettings(size=330)
 BATCHING = BatchingSettings(tokens=200, micro_batches=2, buffer_size=70)

@@ -10,6 +10,7 @@ import pytest
 import torch
 from albums import folder, named, noise
 
+from regard.common.errors import ConfigurationError, DataError
 from regard.data import image_cache
 from regard.data.batch import Example, TrainingBatch, collate
 from regard.data.batch_stream import BatchingSettings, Position
@@ -19,7 +20,6 @@ from regard.data.images import ImageSettings, ImageSizeSettings, SourcePixels
 from regard.data.prepare import PreparedData, prepare_data
 from regard.data.tokenizer import Tokenizer, TokenizerSettings
 from regard.data.vocabulary import BOS, EOS, PAD
-from regard.errors import ConfigurationError, DataError
 
 SMALL = TokenizerSettings(size=290)
 BATCHING = BatchingSettings(tokens=80, micro_batches=2)

@@ -7,8 +7,8 @@ import random
 import pytest
 from limits import time_limit
 
+from regard.common.errors import UsageError
 from regard.data.sentences import split_text
-from regard.errors import UsageError
 
 ALPHABET = (
     *(

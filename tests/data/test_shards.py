@@ -12,6 +12,7 @@ import pytest
 import torch
 from material import corpus, sentences
 
+from regard.common.errors import DataError
 from regard.data import pairs as pairs_module
 from regard.data.batch_stream import BatchingSettings, BatchStream, Position
 from regard.data.corpus import Corpus, Pair
@@ -19,7 +20,6 @@ from regard.data.examples import corpus_resampler, encode_pairs, stored_resample
 from regard.data.shards import Shards, write_shards
 from regard.data.tokenizer import Tokenizer, TokenizerSettings
 from regard.data.vocabulary import EOS, UNK
-from regard.errors import DataError
 
 SETTINGS = BatchingSettings(tokens=200, micro_batches=2, buffer_size=70)
 

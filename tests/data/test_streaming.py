@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 from material import noisy_sentences, write_corpus
 
+from regard.common.errors import DataError
 from regard.data import pairs as pairs_module
 from regard.data.corpus import Filters, Pair, PairFiles, read_corpus
 from regard.data.holdout import hold_out
 from regard.data.pairs import SeenPairs
 from regard.data.streaming import scan
 from regard.data.text import write_lines
-from regard.errors import DataError
 
 
 @pytest.fixture(autouse=True)

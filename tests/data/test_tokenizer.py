@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 import sentencepiece
 
+from regard.common.errors import ConfigurationError, DataError, ModelFolderError
 from regard.data.text import clean
 from regard.data.tokenizer import Tokenizer, TokenizerSettings, choose_size
 from regard.data.vocabulary import BOS, EOS, PAD, UNK, Vocabulary
-from regard.errors import ConfigurationError, DataError, ModelFolderError
 
 GERMAN = [
     "Ein Hund läuft über die grüne Wiese.",

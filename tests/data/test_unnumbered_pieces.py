@@ -12,7 +12,7 @@ import sentencepiece
 
 from regard.data.marian_vocab import PieceTable
 from regard.data.vocabulary import EOS, UNK, TableVocabulary
-from regard.samples import korean_english
+from regard.learn.samples import korean_english
 
 SIZES = {"train": 200, "valid": 0, "test": 0, "recombination": 0, "length": 0}
 PAIRS = korean_english(sizes=SIZES, short=1.0).splits["train"]

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from material import write_corpus
 
+from regard.common.errors import ConfigurationError, DataError
 from regard.data.batch import Example, collate
 from regard.data.batch_stream import BatchingSettings, BatchStream
 from regard.data.corpus import CorpusSettings, Pair
@@ -20,7 +21,6 @@ from regard.data.text import clean, read_lines, write_lines
 from regard.data.tokenizer import Tokenizer, TokenizerSettings
 from regard.data.vocabulary import EOS
 from regard.data.word_alignments import WordLinks, read_word_links, token_links
-from regard.errors import ConfigurationError, DataError
 
 SIZES = TokenizerSettings(size=330)
 BATCHING = BatchingSettings(tokens=200, micro_batches=2, buffer_size=70)

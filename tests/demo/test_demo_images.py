@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from regard.attention.alignment import Readings
-from regard.demo.images import demo_recipe, judge
+from regard.learn.demo.images import demo_recipe, judge
+from regard.learn.samples.images import CaptionedScene, image_sample
+from regard.learn.samples.images.scene import SIDE
 from regard.pipeline import AlignmentChoice, Caption
-from regard.samples.images import CaptionedScene, image_sample
-from regard.samples.images.scene import SIDE
 
 GRID = (9, 9)
 CHOICE = AlignmentChoice("attention", 0, False)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from regard.common.errors import UsageError
 from regard.documents.markup import AlignedLine, MarkupOptions, parse_markup
 from regard.documents.tags import Kind, attributes, tokenize
 from regard.documents.word_links import WordLinks
-from regard.errors import UsageError
 
 Links = list[tuple[int, int]]
 

@@ -12,15 +12,15 @@ import torch
 from engine.test_decode import assert_same
 from laws.models import SOURCE_VOCABULARY, TARGET_VOCABULARY, images, in_turn, kinds, make
 
+from regard.common.errors import LineError, UsageError
 from regard.data.tokenizer import Tokenizer, TokenizerSettings
 from regard.data.vocabulary import EOS, Vocabulary
-from regard.engine import DecodeRequest, Engine, c_search, pack_model, why_not_packed
-from regard.engine.c_search import COMPLETION
-from regard.errors import LineError, UsageError
 from regard.model_folder import FolderSettings, ModelFolder
 from regard.models import Batch, ModelSettings, source_length
 from regard.runtime import model as runtime
 from regard.runtime import native
+from regard.runtime.engine import DecodeRequest, Engine, c_search, pack_model, why_not_packed
+from regard.runtime.engine.c_search import COMPLETION
 from regard.search import ConstraintEncoder, Hypothesis, SearchSettings, SuppressTokens, Task, Term, decode
 
 if (problem := native.why_unavailable()) is not None:

@@ -9,8 +9,8 @@ import torch
 from laws.models import images, in_turn, kinds, make
 
 from regard.data.vocabulary import EOS
-from regard.engine import BatchLimits, DecodeRequest, decode_requests
 from regard.models import Batch, Model, ModelSettings
+from regard.runtime.engine import BatchLimits, DecodeRequest, decode_requests
 from regard.search import Hypothesis, SearchSettings, Task, decode
 
 RNG = random.Random(5)

@@ -12,10 +12,10 @@ from engine.test_c_search import SEARCHES, is_packed, loaded, requests
 from laws.models import kinds
 from systems import posix
 
-from regard.engine import Engine, engine
-from regard.errors import UsageError
+from regard.common.errors import UsageError
 from regard.model_folder import ModelFolder
 from regard.models import Ensemble
+from regard.runtime.engine import Engine, engine
 from regard.search import Hypothesis
 
 BEAM, GREEDY = SEARCHES[:2]

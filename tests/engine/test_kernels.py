@@ -19,13 +19,13 @@ from laws.models import kinds, label, pairs
 from systems import posix
 
 from regard.data.vocabulary import EOS
-from regard.engine import Engine, pack_model, why_not_packed
-from regard.engine.c_search import LibraryModel, _options
 from regard.model_folder import ModelFolder
 from regard.models import Batch, Model, ModelSettings
 from regard.models.recurrent import RecurrentDecoderSettings
 from regard.models.transformer import TransformerDecoderSettings, TransformerEncoderSettings
 from regard.runtime import native
+from regard.runtime.engine import Engine, pack_model, why_not_packed
+from regard.runtime.engine.c_search import LibraryModel, _options
 from regard.search import SearchSettings, Task, decode
 from regard.search.forced_decoding import force_decode
 

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from sacrebleu.metrics.bleu import BLEU
 
+from regard.common.errors import DataError
 from regard.data.tokenizer import TokenizerSettings
-from regard.errors import DataError
 from regard.evaluation.bootstrap import paired_bootstrap
 from regard.evaluation.caption_metrics import (
     caption_scores,

@@ -19,7 +19,7 @@ from regard.evaluation.faithfulness import (
     measure_faithfulness,
     rank_correlation,
 )
-from regard.explanation import explain
+from regard.explain.explanation import explain
 from regard.models import Batch
 from regard.pipeline import last_layer
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 import sacrebleu
 
+from regard.common.errors import DataError, UsageError
 from regard.data.bleu_tokenizer import bleu_tokenizer
-from regard.errors import DataError, UsageError
 from regard.evaluation.metrics import chrf_and_bleu, scores
 from regard.evaluation.significance import paired_tests
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from regard.errors import UsageError
+from regard.common.errors import UsageError
 from regard.evaluation.pointing import Pointing, pointing_accuracy, pointing_game, points_at
 
 

@@ -11,7 +11,7 @@ from sacrebleu.metrics.chrf import CHRF
 from sacrebleu.metrics.ter import TER
 from sacrebleu.significance import PairedTest
 
-from regard.errors import DataError
+from regard.common.errors import DataError
 from regard.evaluation.significance import chrf_difference, paired_tests
 
 REFERENCES = [f"number {n} of the sentences is {'even' if n % 2 == 0 else 'odd'}" for n in range(30)]

@@ -18,8 +18,8 @@ from fuzz import moments
 from fuzz.material import SIZES, sets
 from fuzz.process import run
 
+from regard.learn.samples import korean_english
 from regard.models import DECODERS, ENCODERS
-from regard.samples import korean_english
 from regard.training.recipe import preset, presets
 
 TINY: dict[str, Any] = {

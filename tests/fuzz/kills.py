@@ -19,9 +19,9 @@ from fuzz import moments
 from fuzz.families import FORMATS, TRANSLATOR, Families, Undisturbed, differences, why_unusable
 from fuzz.process import Outcome, run
 
-import regard.bulk
 import regard.cli
 import regard.pipeline
+import regard.pipeline.bulk
 import regard.run
 
 VERDICTS = ("equal", "different", "broken")
@@ -71,7 +71,7 @@ def families(folder: Path) -> Families:
     """Return the families with their data; made before processes are forked, with all modules imported."""
     torch.set_num_threads(1)
     os.environ["REGARD_CACHE"] = str(folder / "cache")
-    assert all((regard.bulk, regard.cli, regard.pipeline, regard.run)), "imported once"
+    assert all((regard.pipeline.bulk, regard.cli, regard.pipeline, regard.run)), "imported once"
     return Families(folder / "families")
 
 

@@ -109,7 +109,7 @@ class Material:
         from marian_folders import marian_folder
 
         from regard.interchange.checksums import write_sums
-        from regard.samples import korean_english
+        from regard.learn.samples import korean_english
 
         korean_english(sizes=SIZES, short=1.0).write(self.root / "data", "ko", "en")
         albums.folder(self.root / "images", count=12)

@@ -13,7 +13,7 @@ import sentencepiece
 import torch
 from transformers import MarianConfig, MarianMTModel, MarianTokenizer
 
-from regard.samples import korean_english
+from regard.learn.samples import korean_english
 
 SIZES = {"train": 200, "valid": 0, "test": 12, "recombination": 0, "length": 0}
 SAMPLE = korean_english(sizes=SIZES, short=1.0)

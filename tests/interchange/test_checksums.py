@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from huggingface_hub._local_folder import write_download_metadata
 
-from regard.errors import ExportError
+from regard.common.errors import ExportError
 from regard.interchange.checksums import SUMS, check_sums, write_sums
 
 CONTENT = {"config.json": b"{}\n", "model.safetensors": b"weights" * 400_000}

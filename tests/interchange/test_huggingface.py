@@ -18,8 +18,8 @@ from safetensors.torch import load_file, save_file
 
 import regard
 from regard.attention import watch
+from regard.common.errors import ExportError, RegardError
 from regard.data.vocabulary import BOS, EOS, PAD, UNK
-from regard.errors import ExportError, RegardError
 from regard.interchange import huggingface, marian
 from regard.model_folder import CONFIG, ModelFolder, load_folder
 from regard.models import Batch

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from systems import posix
 
+from regard.common.errors import DataError
 from regard.data.tokenizer import Tokenizer, TokenizerSettings
-from regard.errors import DataError
 from regard.interchange import probe_sentences
 from regard.interchange.probe_sentences import real_sentences
-from regard.samples import korean_english
+from regard.learn.samples import korean_english
 
 SIZES = {"train": 60, "valid": 0, "test": 0, "recombination": 0, "length": 0}
 SAMPLE = [pair.source for pair in korean_english(sizes=SIZES, short=1.0).splits["train"]]

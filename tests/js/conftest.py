@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 from small import folder
 
-from regard.engine import pack_model
-from regard.engine.runtime_file import runtime_file
 from regard.model_folder import load_folder
 from regard.pipeline import AlignmentChoice
 from regard.runtime import native
+from regard.runtime.engine import pack_model
+from regard.runtime.engine.runtime_file import runtime_file
 
 
 @pytest.fixture(scope="session")

@@ -15,17 +15,17 @@ import torch
 from small import SENTENCES, captioner_folder, folder
 
 from regard.cli.interchange import _second_and_out
+from regard.common.errors import ExportError, UsageError
+from regard.common.reading import is_runtime_file
 from regard.data.languages import Languages
-from regard.engine import pack_model
-from regard.engine.runtime_file import _output_columns, runtime_file, share_embeddings
-from regard.errors import ExportError, UsageError
-from regard.explanation import explain
+from regard.explain.explanation import explain
+from regard.explain.live_page import MEASURED, export_page, measure_trust
 from regard.interchange.runtime import export
-from regard.live_page import MEASURED, export_page, measure_trust
 from regard.model_folder import load_folder
 from regard.pipeline import RuntimeTranslator, load_translator
 from regard.runtime import native
-from regard.runtime.model import is_runtime_file
+from regard.runtime.engine import pack_model
+from regard.runtime.engine.runtime_file import _output_columns, runtime_file, share_embeddings
 from regard.visualisation.live import LiveModel, render_live_page
 
 

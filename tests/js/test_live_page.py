@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from small import SENTENCES
 
-from regard.explanation import _steps
+from regard.explain.explanation import _steps
 from regard.model_folder import load_folder
 from regard.pipeline import RuntimeTranslator
 from regard.visualisation.explanation_data import _step

@@ -7,8 +7,8 @@ import math
 import pytest
 import torch
 
-from regard.lab import costs
-from regard.lab.costs import KINDS, Cost, Sizes, growth, measure
+from regard.learn.lab import costs
+from regard.learn.lab.costs import KINDS, Cost, Sizes, growth, measure
 
 SIZES = Sizes(n=512, d=32)
 ADDITIVE, FEW = "self-attention, additive", Sizes(n=64, d=32)  # whose memory would be 2 GB at four times 512

@@ -20,19 +20,19 @@ import torch
 from fontTools.ttLib import TTFont
 from limits import wait_until
 
-from regard.errors import DataError, TrainingError, UsageError
-from regard.lab import EXPERIMENTS, Findings, Text, find_experiment, run_experiment
-from regard.lab import bench as bench_module
-from regard.lab.bench import Bench, Trained
-from regard.lab.experiment import Experiment
-from regard.lab.experiments import norm, positions, scaling
-from regard.lab.findings import OUTCOMES, Curve, Graph, Plot, Table, Verdict
-from regard.lab.measures import student
-from regard.lab.models import recurrent
-from regard.lab.page import Made, render_page
+from regard.common.errors import DataError, TrainingError, UsageError
+from regard.learn.lab import EXPERIMENTS, Findings, Text, find_experiment, run_experiment
+from regard.learn.lab import bench as bench_module
+from regard.learn.lab.bench import Bench, Trained
+from regard.learn.lab.experiment import Experiment
+from regard.learn.lab.experiments import norm, positions, scaling
+from regard.learn.lab.findings import OUTCOMES, Curve, Graph, Plot, Table, Verdict
+from regard.learn.lab.measures import student
+from regard.learn.lab.models import recurrent
+from regard.learn.lab.page import Made, render_page
+from regard.learn.samples import korean_english
+from regard.learn.samples.images import image_sample
 from regard.model_folder import load_tensors
-from regard.samples import korean_english
-from regard.samples.images import image_sample
 from regard.training.journal import read
 from regard.training.run_lock import is_locked
 
@@ -203,7 +203,7 @@ import sys
 from pathlib import Path
 sys.path.insert(0, {folder!r})
 import test_lab
-from regard.lab import bench, EXPERIMENTS, run_experiment
+from regard.learn.lab import bench, EXPERIMENTS, run_experiment
 bench.write_sample = test_lab.write_little
 def run(b):
     b.train({{"tiny": test_lab.TINY}}, 120)

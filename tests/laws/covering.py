@@ -24,11 +24,11 @@ if __name__ == "__main__":
 
 import torch
 
-from regard.errors import RegardError
+from regard.common.errors import RegardError
+from regard.common.settings import Settings
 from regard.models import DECODERS, ENCODERS, ModelSettings
 from regard.models.timm_encoder import TimmEncoderSettings
 from regard.models.vision import ResNetEncoderSettings, ViTEncoderSettings
-from regard.settings import Settings
 
 TABLE = Path(__file__).with_name("covering.jsonl")
 SMALL: dict[str, Any] = {

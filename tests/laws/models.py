@@ -17,10 +17,10 @@ from torch import Tensor
 
 from laws import covering
 from laws.covering import SMALL
+from regard.common.settings import Settings
 from regard.data.batch import Example, TrainingBatch, collate, pad, pad_images
 from regard.data.vocabulary import BOS, EOS
 from regard.models import ENCODERS, Batch, Model, ModelSettings, Source, State, build
-from regard.settings import Settings
 
 SOURCE_VOCABULARY, TARGET_VOCABULARY = 23, 17
 GAIN = 2.0

@@ -8,10 +8,10 @@ from broad import broad
 
 from laws.covering import parse
 from laws.models import make, sentences, targets, variants
+from regard.common.settings import Settings
 from regard.models import DECODERS, Batch, ModelSettings
 from regard.models.transformer import TransformerEncoderSettings
 from regard.models.vision import ViTEncoderSettings
-from regard.settings import Settings
 
 BATCH = sentences(7, 3, 5)
 

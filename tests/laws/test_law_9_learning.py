@@ -11,10 +11,10 @@ from broad import broad
 from laws.covering import ENCODERS_BY_INPUT
 from laws.learning import SYMBOLS, TASKS, Colours, Task, accuracy, best_head, trained
 from regard.attention import SCORES, Attention
+from regard.common.settings import Settings
 from regard.models import DECODERS, ENCODERS, ModelSettings, build
 from regard.models.recurrent import NoAttentionDecoderSettings, RecurrentDecoderSettings, RecurrentEncoderSettings
 from regard.models.vision import ResNetEncoderSettings, ViTEncoderSettings
-from regard.settings import Settings
 
 pytestmark = pytest.mark.system
 

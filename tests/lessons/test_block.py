@@ -16,11 +16,11 @@ from small import SIDES, captioner_folder, folder
 from torch import Tensor
 
 from regard.attention import SCORES, watch
+from regard.common.errors import UsageError
 from regard.data.vocabulary import BOS
-from regard.errors import UsageError
 from regard.layers.positions import interleaved, sinusoids
-from regard.lessons import walkthrough_block
-from regard.lessons.random_weights import SmallSettings, WordVocabulary, small_model
+from regard.learn import walkthrough_block
+from regard.learn.lessons.random_weights import SmallSettings, WordVocabulary, small_model
 from regard.models import Batch, Model
 from regard.pipeline import load_translator
 from regard.visualisation.number_boxes import LONGEST, Step, Term, equations

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from regard.lessons import BlockWalkthrough, walkthrough_block
+from regard.learn import BlockWalkthrough, walkthrough_block
 
 pytestmark = pytest.mark.system
 

@@ -12,8 +12,8 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from regard.attention import SCORES, Attention, Memory, watch
-from regard.errors import UnknownKey, UsageError
-from regard.lessons import SoftDictionary
+from regard.common.errors import UnknownKey, UsageError
+from regard.learn import SoftDictionary
 
 ANIMALS = {"computer": 9, "dog": 2, "cat": 3}
 SIMILARITIES = {"computer": 0.1, "dog": 0.9, "cat": 0.7}

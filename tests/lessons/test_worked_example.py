@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 
 from regard.attention import Attention
-from regard.errors import UsageError
-from regard.lessons import walkthrough
+from regard.common.errors import UsageError
+from regard.learn import walkthrough
 
 
 def close(actual: Tensor, expected: Tensor) -> None:

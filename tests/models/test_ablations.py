@@ -10,12 +10,12 @@ import torch
 from torch import nn
 
 import regard
-from regard.engine import pack_model, why_not_packed
-from regard.errors import ConfigurationError
+from regard.common.errors import ConfigurationError
 from regard.layers.residual import BatchNorm, Residual
+from regard.learn.samples import korean_english
 from regard.model_folder import load_tensors
 from regard.models import ModelSettings, build
-from regard.samples import korean_english
+from regard.runtime.engine import pack_model, why_not_packed
 from regard.training.recipe import preset
 
 SIDE = {"kind": "transformer", "layers": 1, "size": 16, "heads": 2, "feedforward": 16, "dropout": 0.0}

@@ -9,7 +9,7 @@ import sys
 import pytest
 import torch
 
-from regard.errors import ConfigurationError
+from regard.common.errors import ConfigurationError
 from regard.models import Batch, ModelSettings, build, count_parameters
 from regard.models.transformer import TransformerDecoder
 from regard.training.recipe import preset, presets

@@ -16,7 +16,7 @@ import torch.nn.functional as F
 from safetensors.torch import save_file
 from torch import Tensor
 
-from regard.errors import TrainingError
+from regard.common.errors import TrainingError
 from regard.layers.resnet import ResNetBackbone
 from regard.models import Batch, Model, ModelSettings, build, load_pretrained
 from regard.models.vision import DEVIATION, MEAN

@@ -14,7 +14,7 @@ from laws.models import alone, images, make, targets
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
-from regard.errors import ConfigurationError, MissingExtra, TrainingError
+from regard.common.errors import ConfigurationError, MissingExtra, TrainingError
 from regard.model_folder import named_weights
 from regard.models import Batch, ModelSettings, build, load_pretrained
 

@@ -27,8 +27,8 @@ from outside.watching import TESTS, environment, events, strange
 from regard.cli.app import app
 from regard.cli.interchange import Toolkit, import_
 from regard.cli.run_views import RUN_VIEWS
+from regard.common.settings import read_toml
 from regard.runtime import native
-from regard.settings import read_toml
 
 pytestmark = [pytest.mark.system, posix]
 PAIRS = [

@@ -9,10 +9,10 @@ from typing import Any
 
 from small import folder
 
-from regard.engine import pack_model, why_not_packed
-from regard.engine.runtime_file import runtime_file
 from regard.model_folder import load_folder
 from regard.pipeline import AlignmentChoice, RuntimeTranslator, Translator, load_translator
+from regard.runtime.engine import pack_model, why_not_packed
+from regard.runtime.engine.runtime_file import runtime_file
 
 Maker = Callable[..., tuple[Translator, RuntimeTranslator]]
 

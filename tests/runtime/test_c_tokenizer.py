@@ -17,7 +17,7 @@ from limits import time_limit
 
 from regard.data.text import clean
 from regard.data.vocabulary import Vocabulary
-from regard.engine.token_tables import build_trie, token_tables
+from regard.runtime.engine.token_tables import build_trie, token_tables
 from tests.runtime.c_tokenizer import (
     COMPILER,
     NO_COMPILER,

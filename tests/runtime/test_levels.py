@@ -19,10 +19,10 @@ from engine.test_c_search import loaded, requests
 from engine.test_kernels import KINDS, forced, pairs_of
 from kernel_programs import Team
 
-from regard.engine import pack_model
-from regard.engine.c_search import LibraryModel
-from regard.engine.program import BYTES, GROUP, PRECISIONS, Builder, address
 from regard.runtime import native
+from regard.runtime.engine import pack_model
+from regard.runtime.engine.c_search import LibraryModel
+from regard.runtime.engine.program import BYTES, GROUP, PRECISIONS, Builder, address
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent.parent

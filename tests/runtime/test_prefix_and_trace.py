@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from small import SENTENCES, pairs
 
+from regard.common.errors import LineError, LineWarning, UsageError
 from regard.data.vocabulary import EOS
-from regard.errors import LineError, LineWarning, UsageError
 from regard.pipeline import load_translator
 from regard.runtime import native
 from regard.search import Constraints

@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 from small import SENTENCES, folder
 
-from regard.engine import pack_model
-from regard.engine.runtime_file import runtime_file
-from regard.errors import LineError, UsageError
+from regard.common.errors import LineError, UsageError
 from regard.model_folder import load_folder
 from regard.runtime import native
+from regard.runtime.engine import pack_model
+from regard.runtime.engine.runtime_file import runtime_file
 from regard.runtime.model import Line, Options, RuntimeModel
 
 if (problem := native.why_unavailable()) is not None:

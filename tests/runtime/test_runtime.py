@@ -25,14 +25,14 @@ from small import SENTENCES, captioner_folder, folder, pairs
 from systems import posix
 
 import regard
-from regard.engine import pack_model
-from regard.engine.runtime_file import runtime_file
-from regard.errors import ConfigurationError, ExportError, LineError, LineWarning, ModelFolderError, UsageError
+from regard.common.errors import ConfigurationError, ExportError, LineError, LineWarning, ModelFolderError, UsageError
 from regard.interchange.runtime import export
 from regard.model_folder import load_folder
 from regard.pipeline import RuntimeTranslator, load_translator
 from regard.runtime import model as runtime_model
 from regard.runtime import native
+from regard.runtime.engine import pack_model
+from regard.runtime.engine.runtime_file import runtime_file
 from regard.runtime.model import EncodedSource, RuntimeModel, _structure, interruptible
 from regard.search import Constraints
 from regard.serving.pairs import LanguagePairs
@@ -171,7 +171,7 @@ def test_sentences_stay_together_if_that_is_asked_for(make: Maker) -> None:
     assert [len(result.parts) for result in apart] == [4, 1, 3, 3]
 
 
-@pytest.mark.filterwarnings("ignore::regard.errors.LineWarning")
+@pytest.mark.filterwarnings("ignore::regard.common.errors.LineWarning")
 @pytest.mark.parametrize(("encoder", "decoder"), [("transformer", "transformer"), ("recurrent", "recurrent")])
 def test_streams_are_the_greedy_translation_in_parts(make: Maker, encoder: str, decoder: str) -> None:
     translator, runtime = make(encoder, decoder)
@@ -499,7 +499,7 @@ main({arguments})
 
 def without_pytorch(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     """Run a command where the packages of the extra `train` are missing."""
-    from regard.lazy import TRAINING_PACKAGES
+    from regard.common.lazy import TRAINING_PACKAGES
 
     code = BLOCKED.format(packages=TRAINING_PACKAGES, arguments=list(arguments))
     return subprocess.run(

@@ -16,7 +16,7 @@ from regard.data.marian_vocab import PieceTable
 from regard.data.text import COMPATIBILITY
 from regard.data.tokenizer import Tokenizer, TokenizerSettings
 from regard.data.vocabulary import Vocabulary, vocabulary_of
-from regard.samples import korean_english
+from regard.learn.samples import korean_english
 
 SIZES = {"train": 300, "valid": 0, "test": 60, "recombination": 0, "length": 0}
 

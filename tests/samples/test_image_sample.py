@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from regard.samples.images import (
+from regard.learn.samples.images import (
     LANGUAGES,
     SIDE,
     UNSEEN,
@@ -20,8 +20,8 @@ from regard.samples.images import (
     draw,
     image_sample,
 )
-from regard.samples.images.drawing import INKS
-from regard.samples.images.scene import COLOURS, PLACES, SHAPES, mask
+from regard.learn.samples.images.drawing import INKS
+from regard.learn.samples.images.scene import COLOURS, PLACES, SHAPES, mask
 
 CIRCLE, STAR = Entity("circle", "red", 1, "small"), Entity("star", "blue", 1, "large")
 STARS = Entity("star", "orange", 3)

@@ -17,14 +17,14 @@ from pathlib import Path
 import pytest
 from cached import PACKAGE, FolderCache
 
-from regard.errors import UsageError
-from regard.samples import AlignedPair, Sample, english, korean, korean_english
-from regard.samples.conjugation import Stem, conjugate
-from regard.samples.corpus import SIZES, held_out
-from regard.samples.derivation import Clause, Frame, Sentence
-from regard.samples.grammar import Grammar
-from regard.samples.hangul import FINALS, INITIALS, VOWELS, decompose, final, particle, syllable
-from regard.samples.lexicon import (
+from regard.common.errors import UsageError
+from regard.learn.samples import AlignedPair, Sample, english, korean, korean_english
+from regard.learn.samples.conjugation import Stem, conjugate
+from regard.learn.samples.corpus import SIZES, held_out
+from regard.learn.samples.derivation import Clause, Frame, Sentence
+from regard.learn.samples.grammar import Grammar
+from regard.learn.samples.hangul import FINALS, INITIALS, VOWELS, decompose, final, particle, syllable
+from regard.learn.samples.lexicon import (
     ADVERBS,
     COORDINATING,
     PEOPLE,
@@ -35,8 +35,8 @@ from regard.samples.lexicon import (
     VEHICLES,
     VOCATIVES,
 )
-from regard.samples.realisation import realise
-from regard.samples.verbs import VERBS
+from regard.learn.samples.realisation import realise
+from regard.learn.samples.verbs import VERBS
 
 # Written by hand, from knowledge of Korean; never to be filled in from the code.
 COLUMNS = "다 요 었다 었어요 고 지만 었고 었지만 지 기 었기 는 을 었을 은 으면".split()  # noqa: SIM905

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from regard.bulk import Chunk, ChunkResult
-from regard.errors import DataError, MissingExtra, RegardError, UsageError, WorkerError
-from regard.scale.chunk_values import Value, from_text, to_text
+from regard.common.errors import DataError, MissingExtra, RegardError, UsageError, WorkerError
+from regard.pipeline.bulk import Chunk, ChunkResult
+from regard.serving.cluster.chunk_values import Value, from_text, to_text
 
 CHUNK = Chunk(3, 6001, ("나는 집에 간다", "", 'a "quoted"\ttext', "\ud800"), "abc")
 

@@ -18,7 +18,7 @@ from limits import wait_until
 from systems import linux
 
 import regard as regard_package
-from regard.processes import module_command
+from regard.common.processes import module_command
 
 pytest.importorskip("ray", reason="Ray is not installed: pip install 'regard[scale]'")
 pytestmark = [pytest.mark.system, pytest.mark.slow, linux]
@@ -232,7 +232,7 @@ def test_bad_input_is_refused_in_sentences(refused: Run, model: Path, lines: Pat
 def test_another_version_on_a_machine_is_refused(
     two_machines: tuple[str, Callable[[], None]], model: Path, lines: Path, tmp_path: Path
 ) -> None:
-    program = "import regard; regard.__version__ = '9.9'; from regard.pipe import main; main()"
+    program = "from regard.common import version; version.__version__ = '9.9'; from regard.pipe import main; main()"
     arguments = ["translate", model, lines, "--output", tmp_path / "out", "--cluster", two_machines[0]]
     done = subprocess.run(
         [sys.executable, "-c", program, *map(str, arguments)], capture_output=True, text=True, timeout=200, check=False

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from regard.errors import DataError
-from regard.scale.table_lines import TableLines
+from regard.common.errors import DataError
+from regard.serving.cluster.table_lines import TableLines
 
 pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed: pip install 'regard[scale]'")
 TEXTS = ["나는 집에 간다", "", "two\nlines", "I go\r\nhome", "빵"]

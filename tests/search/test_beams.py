@@ -10,8 +10,8 @@ import torch
 from tables import Table, random_table, source
 
 from regard.data.vocabulary import EOS
-from regard.engine import BatchLimits, DecodeRequest, decode_requests
 from regard.models import Source
+from regard.runtime.engine import BatchLimits, DecodeRequest, decode_requests
 from regard.search import (
     Beams,
     Decoding,

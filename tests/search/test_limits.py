@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from limits import time_limit
 
+from regard.common.errors import ConfigurationError, UsageError
 from regard.data.tokenizer import Tokenizer, TokenizerSettings
 from regard.data.vocabulary import Vocabulary
-from regard.errors import ConfigurationError, UsageError
 from regard.search import ConstraintEncoder, Constraints, SearchSettings, Term, check_constraints, mbr_utility
 from regard.search.constraints import ConstraintState, contains
 from regard.search.selection import Candidates, select_diverse, select_top

@@ -12,7 +12,7 @@ from typing import Any
 
 import httpx
 
-from regard.errors import LineError, RegardError, UsageError
+from regard.common.errors import LineError, RegardError, UsageError
 from regard.serving.service import (
     Continuation,
     DeadlineExceeded,

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from starlette.types import Message, Receive, Scope, Send
 
-from regard.errors import UsageError
+from regard.common.errors import UsageError
 from regard.serving.answer_size import AnswerLimit, Turns
 from regard.serving.answers import PIECE, AnswersInPieces
 from regard.serving.frames import FrameReader, dropped, frames, read_frames

@@ -19,12 +19,12 @@ import pytest
 from limits import wait_until_async
 from small import SENTENCES, captioner_folder, folder
 
-from regard.engine import pack_model
-from regard.engine.runtime_file import runtime_file
-from regard.errors import LineError, ModelFolderError, RegardError, UsageError
+from regard.common.errors import LineError, ModelFolderError, RegardError, UsageError
 from regard.model_folder import load_folder
 from regard.pipeline import RuntimeTranslator, load_captioner
 from regard.runtime import native
+from regard.runtime.engine import pack_model
+from regard.runtime.engine.runtime_file import runtime_file
 from regard.serving import engine_pool
 from regard.serving.engine_pool import Backlog, EnginePool
 from regard.serving.engine_process import EngineDied

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from starlette.types import Message, Receive, Scope, Send
 
-from regard.errors import ConfigurationError
+from regard.common.errors import ConfigurationError
 from regard.serving.proxies import ProxyHeaders, TrustedProxies
 from regard.serving.server_settings import ServerSettings
 

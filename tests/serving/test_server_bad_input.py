@@ -10,7 +10,7 @@ import httpx
 import pytest
 from fake import Ask
 
-from regard.errors import DataError
+from regard.common.errors import DataError
 from regard.serving import requests
 from regard.serving.http_errors import http_error
 

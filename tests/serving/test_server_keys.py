@@ -11,7 +11,7 @@ import pytest
 from fake import Ask
 from systems import posix
 
-from regard.errors import ConfigurationError, DataError, UsageError
+from regard.common.errors import ConfigurationError, DataError, UsageError
 from regard.serving.keys import KeyFile, add_key, list_keys, revoke_key
 from regard.serving.server_settings import ServerSettings
 

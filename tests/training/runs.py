@@ -11,8 +11,8 @@ from typing import Any
 from safetensors.torch import load_file
 from torch import Tensor
 
-from regard.samples import korean_english
-from regard.samples.images import image_sample
+from regard.learn.samples import korean_english
+from regard.learn.samples.images import image_sample
 from regard.training.journal import read
 
 __all__ = [

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
+from regard.common.errors import DataError, TrainingError, UsageError
+from regard.common.settings import merge
 from regard.data.batch import Example
 from regard.data.batch_stream import BatchStream
 from regard.data.vocabulary import EOS, Vocabulary
-from regard.errors import DataError, TrainingError, UsageError
-from regard.settings import merge
 from regard.training import Recipe
 from regard.training.budget import Trial, choose, minutes_of, trial
 from regard.training.gradient_workers import GradientWorkers

@@ -18,16 +18,16 @@ from laws.models import kinds, make
 from torch import Tensor
 
 from regard.attention import Attention, attention, watch
+from regard.common.errors import ConfigurationError
+from regard.common.seal import sealed
+from regard.common.settings import Settings
 from regard.data.batch import Example, TrainingBatch, collate
 from regard.data.batch_stream import BatchingSettings, BatchStream
 from regard.data.vocabulary import EOS
-from regard.errors import ConfigurationError
 from regard.model_folder import load_alignment, named_weights
 from regard.models import DECODERS, Batch, Model, ModelSettings, build
 from regard.models.recurrent import RecurrentEncoderSettings
 from regard.models.transformer import TransformerDecoderSettings, TransformerEncoderSettings
-from regard.seal import sealed
-from regard.settings import Settings
 from regard.training import Recipe, Trainer
 from regard.training.gradient_workers import GradientWorkers
 from regard.training.guided import Guide

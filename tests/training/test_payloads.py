@@ -21,12 +21,12 @@ from payloads import ALL_FORMS, FORMS, MARKER, Payload
 from runs import SIDES
 
 import regard
-from regard.atomic import file_sha256
+from regard.common.atomic import file_sha256
+from regard.common.errors import RegardError, TrainingError
 from regard.data.image_cache import cached_images
 from regard.data.images import ImageSizeSettings
-from regard.errors import RegardError, TrainingError
+from regard.learn.samples import korean_english
 from regard.models.pretrained import read_tensors
-from regard.samples import korean_english
 from regard.training.checkpoint import _checksum
 
 PACKAGE = Path(regard.__file__).parent

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from regard.common.settings import merge
 from regard.data.images import ImageSizeSettings
-from regard.settings import merge
 from regard.training import Recipe
 from regard.training.recipe import preset
 from regard.training.recipe_diff import IMAGE, reconcile

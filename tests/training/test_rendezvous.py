@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 import torch.distributed as dist
 
-from regard.errors import TrainingError
+from regard.common.errors import TrainingError
 from regard.training.distributed import join_processes
 from regard.training.rendezvous import Rendezvous, rendezvous
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from systems import posix
 
-from regard.errors import UsageError
+from regard.common.errors import UsageError
 from regard.training.run_lock import lock_run
 
 

@@ -12,9 +12,9 @@ import torch
 import torch.distributed as dist
 from torch.distributed.tensor import DTensor
 
+from regard.common.errors import ConfigurationError
 from regard.data.batch import Example, collate
 from regard.data.vocabulary import EOS
-from regard.errors import ConfigurationError
 from regard.models import Model, ModelSettings, build
 from regard.models.interface import ShardUnit
 from regard.training.gradient_workers import autocast

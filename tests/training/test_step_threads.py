@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import pytest
 import torch
 
+from regard.common.settings import merge
 from regard.models import build
-from regard.settings import merge
 from regard.training import Recipe, updater
 from regard.training.recipe import preset
 from regard.training.updater import Updater

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from regard.errors import MissingExtra
+from regard.common.errors import MissingExtra
 from regard.training.tensorboard_log import with_tensorboard
 
 

@@ -21,11 +21,11 @@ from broad import broad_pairs
 from safetensors import SafetensorError
 from systems import posix
 
-from regard.atomic import file_sha256
+from regard.common.atomic import file_sha256
+from regard.common.errors import ConfigurationError, TrainingError
 from regard.data.batch import Example, TrainingBatch, collate, pad_images
 from regard.data.batch_stream import BatchingSettings, BatchPlan, BatchStream, Position
 from regard.data.vocabulary import EOS
-from regard.errors import ConfigurationError, TrainingError
 from regard.model_folder import load_tensors, named_weights, save_tensors
 from regard.models import DECODERS, ENCODERS, Model, ModelSettings, build
 from regard.training import Recipe, Trainer

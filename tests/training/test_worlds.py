@@ -13,10 +13,10 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
+from regard.common.errors import TrainingError
 from regard.data.batch import Example
 from regard.data.batch_stream import BatchingSettings, BatchStream
 from regard.data.vocabulary import EOS
-from regard.errors import TrainingError
 from regard.models import Model, build
 from regard.training import Recipe, Trainer
 from regard.training.distributed import World, full_tensor

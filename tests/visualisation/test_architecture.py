@@ -5,7 +5,7 @@ from itertools import combinations
 import pytest
 from small import SIDES
 
-from regard.architecture import describe_architecture
+from regard.explain.architecture import describe_architecture
 from regard.models import DECODERS, ENCODERS, ModelSettings, build, count_parameters
 from regard.training import preset, presets
 from regard.visualisation.architecture import HEIGHT, WIDTH, layout_architecture

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from regard.errors import UsageError
+from regard.common.errors import UsageError
 from regard.visualisation import Chart, Figure, Panel, Series, draw_png, draw_svg, save
 from regard.visualisation.charts import layout_chart
 from regard.visualisation.colours import SERIES, THEMES, colour, contrast

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from regard.errors import UsageError
+from regard.common.errors import UsageError
 from regard.visualisation.figure import Box, Line, Text
 from regard.visualisation.head_arcs import HeadArcs, layout_head_arcs
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from regard.errors import UsageError
+from regard.common.errors import UsageError
 from regard.visualisation import Alignment
 from regard.visualisation.heatmap import ceiling_of
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from regard.errors import UsageError
+from regard.common.errors import UsageError
 from regard.visualisation import Alignment, draw_png, draw_svg, layout_heatmap
 from regard.visualisation.colours import Theme, colour
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from regard.errors import UsageError
+from regard.common.errors import UsageError
 from regard.visualisation import Alignment, ExplanationData, save
 
 

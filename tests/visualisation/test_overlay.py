@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from regard.errors import UsageError
+from regard.common.errors import UsageError
 from regard.visualisation import ExplanationData, Overlay, SourceImage, save
 from regard.visualisation.explanation_data import page_data
 from regard.visualisation.figure import Box, Raster, Text

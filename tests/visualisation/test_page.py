@@ -11,7 +11,7 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 
-from regard.errors import UsageError
+from regard.common.errors import UsageError
 from regard.visualisation import Alignment, ExplanationData, Meta
 from regard.visualisation.page import render_page
 

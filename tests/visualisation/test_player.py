@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from regard.errors import UsageError
+from regard.common.errors import UsageError
 from regard.visualisation import Alignment, ExplanationData, Heads, save
 from regard.visualisation.colours import colour
 from regard.visualisation.figure import Box, Line, Text

@@ -1,0 +1,201 @@
+"""Atomic writing of files and folders (written beside, then renamed), and the SHA-256 of files."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import hashlib
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from regard.common.errors import DataError
+
+_CHUNK = 1 << 20  # bytes
+_LEFTOVERS = ".*.regard-*.partial"  # folders that are written in
+_REPLACED = ".replaced"
+
+
+@contextlib.contextmanager
+def atomic_file(path: str | Path, *, durable: bool = False) -> Iterator[Path]:
+    """Yield a temporary path beside `path` to write to; at the end it replaces `path`, or is removed after an error.
+
+    A reader never sees half a file. If `path` is a symbolic link, its target is replaced and the link stays.
+    `durable` syncs the data to disk before the rename, and the name after it. Raises OSError.
+    """
+    final = Path(os.path.realpath(path))
+    with _private_folder(final) as private:
+        temporary = private / final.name
+        yield temporary
+        if durable:
+            sync(temporary)
+        os.replace(temporary, final)
+    if durable:
+        _sync_names(final.parent)
+
+
+@contextlib.contextmanager
+def atomic_folder(folder: Path) -> Iterator[Path]:
+    """Yield a new, empty folder; at the end it replaces `folder`, or is removed after an error.
+
+    What is in it is synced to disk before the rename, so that no power failure leaves a folder of empty files. A kill
+    at any point loses neither: if it comes between two renames, the next write beside it gives the old folder its name
+    back. A symbolic link stays, and what it leads to is replaced. Raises OSError.
+    """
+    final = Path(os.path.realpath(folder))
+    final.parent.mkdir(parents=True, exist_ok=True)
+    with _private_folder(final) as private:
+        temporary, replaced = private / final.name, private / f"{final.name}{_REPLACED}"
+        temporary.mkdir()
+        yield temporary
+        for path in temporary.rglob("*"):
+            if path.is_file() and not path.is_symlink():
+                sync(path)
+        for path in (temporary, *(path for path in temporary.rglob("*") if path.is_dir())):
+            _sync_names(path)
+        while True:  # others may be replacing it, too: the last one wins
+            try:
+                temporary.rename(final)
+                break
+            except OSError:
+                if not final.is_dir():
+                    raise
+            shutil.rmtree(replaced, ignore_errors=True)
+            with contextlib.suppress(FileNotFoundError):
+                final.rename(replaced)
+    _sync_names(final.parent)
+
+
+@contextlib.contextmanager
+def _private_folder(final: Path) -> Iterator[Path]:
+    """Yield a new folder beside `final` that only this user may enter, and remove it at the end.
+
+    It is locked meanwhile: those of commands that were killed, which nobody has locked any more, are removed first.
+    """
+    for left in final.parent.glob(_LEFTOVERS):
+        with contextlib.suppress(OSError):
+            if not left.is_symlink():
+                with lock_folder(left, wait=False) as is_locked:
+                    _give_back(left)
+                    if is_locked:
+                        shutil.rmtree(left, ignore_errors=True)
+    while True:
+        try:
+            private = Path(tempfile.mkdtemp(".partial", f".{final.name[:50]}.regard-", final.parent))
+        except OSError as problem:
+            raise OSError(problem.errno, problem.strerror, str(final)) from None
+        with contextlib.ExitStack() as stack:
+            with contextlib.suppress(FileNotFoundError):
+                stack.enter_context(lock_folder(private))
+            if not private.is_dir():  # taken for a leftover before it was locked
+                continue
+            stack.callback(shutil.rmtree, private, ignore_errors=True)
+            stack.callback(_give_back, private)
+            yield private
+            return
+
+
+def _give_back(private: Path) -> None:
+    """Give a folder that was moved aside its name back if nothing new has it."""
+    for replaced in private.glob(f"*{_REPLACED}"):
+        final = private.parent / replaced.name.removesuffix(_REPLACED)
+        if not os.path.lexists(final):
+            replaced.rename(final)
+
+
+@contextlib.contextmanager
+def lock_folder(folder: Path, *, wait: bool = True) -> Iterator[bool]:
+    """Hold the lock of a folder; yield whether there is one: Windows and some network file systems lock no folders.
+
+    The system unlocks it however this process ends. Raises OSError; BlockingIOError if another process holds the lock
+    and this one does not `wait`.
+    """
+    try:
+        import fcntl
+    except ImportError:
+        yield False
+        return
+    handle, is_locked = os.open(folder, os.O_RDONLY), True
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+        except BlockingIOError:
+            raise
+        except OSError:
+            is_locked = False
+        yield is_locked
+    finally:
+        os.close(handle)
+
+
+def write_bytes(path: str | Path, data: bytes) -> None:
+    """Write a file atomically, synced to disk; write directly to what cannot be replaced, such as /dev/null or a pipe.
+
+    Raises DataError if the file cannot be written.
+    """
+    try:
+        if not replaceable(Path(path)):
+            with Path(path).open("ab") as file:
+                file.write(data)
+            return
+        with atomic_file(path, durable=True) as temporary:
+            temporary.write_bytes(data)
+    except OSError as problem:
+        raise DataError(f"{path}: cannot be written ({problem.strerror}); choose another path") from None
+
+
+def write_text(path: str | Path, text: str) -> None:
+    """Like `write_bytes`, as UTF-8 with the line breaks as they are."""
+    write_bytes(path, text.encode())
+
+
+def replaceable(path: Path) -> bool:
+    """Return whether another file may replace this path: not a device, a pipe, or a file that is open already."""
+    opened = _is_open(path) or path.absolute().parent == Path("/dev")
+    return (path.is_file() and not opened) or not path.exists()
+
+
+def check_readable(path: Path) -> None:
+    """Raise OSError for a pipe or a device, which a reader may wait for, or read without end.
+
+    Not for what is open already, such as /dev/stdin or what a shell makes of <(...).
+    """
+    if "://" in str(path) or path.is_file() or path.is_dir() or not path.exists() or _is_open(path):
+        return  # what is missing, a folder or at an address is up to who opens it
+    raise OSError(errno.EINVAL, "it is a pipe or a device, not a file", str(path))
+
+
+def _is_open(path: Path) -> bool:
+    """Return whether a path names what a process has open, such as /dev/stdin."""
+    folder = path.absolute().parent
+    is_stream = folder == Path("/dev") and path.name in ("stdin", "stdout", "stderr")
+    return is_stream or folder == Path("/dev/fd") or folder.is_relative_to("/proc")
+
+
+def sync(path: Path) -> None:
+    """Flush a file, or a folder's list of names, to disk (fsync)."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _sync_names(folder: Path) -> None:
+    """Flush a folder's list of names to disk, if its file system can."""
+    with contextlib.suppress(OSError):
+        sync(folder)
+
+
+def file_sha256(*paths: str | Path) -> str:
+    """Return the SHA-256 of a file in hexadecimal; of several files, that of their contents one after another."""
+    digest = hashlib.sha256()
+    for path in paths:
+        path = Path(path) if isinstance(path, str) else path
+        check_readable(path)
+        with path.open("rb") as file:
+            while data := file.read(_CHUNK):
+                digest.update(data)
+    return digest.hexdigest()

@@ -1,0 +1,44 @@
+"""Names of packages that are imported when first used, so that PyTorch is loaded only where it is needed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from importlib import import_module
+from typing import Any
+
+from regard.common.errors import MissingExtra
+
+TRAINING_PACKAGES = ("torch", "sentencepiece", "safetensors", "jaxtyping", "sacrebleu", "PIL", "fontTools", "tomli_w")
+"""Packages of the extra `train`, by the names they are imported by."""
+
+
+def lazy_names(package: str, modules: Mapping[str, str]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """Return the `__getattr__` and `__dir__` of a package whose names come from these modules of it."""
+
+    def get(name: str) -> Any:
+        if name not in modules:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}; it has {', '.join(sorted(modules))}")
+        return getattr(import_module(f"{package}.{modules[name]}"), name)
+
+    return get, lambda: sorted(modules)
+
+
+def has_pytorch() -> bool:
+    """Return whether PyTorch is installed."""
+    with suppress(ModuleNotFoundError):
+        import torch
+
+        return bool(torch.__version__)
+    return False
+
+
+@contextmanager
+def needs_pytorch(purpose: str) -> Iterator[None]:
+    """Raise MissingExtra, for this purpose, if what is imported here lacks a package of the extra `train`."""
+    try:
+        yield
+    except ModuleNotFoundError as problem:
+        if problem.name not in TRAINING_PACKAGES:
+            raise
+        raise MissingExtra(problem.name, "train", purpose) from None

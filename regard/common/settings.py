@@ -1,0 +1,202 @@
+"""Configuration: strict, frozen settings (pydantic), read from TOML files and `key=value` overrides."""
+
+from __future__ import annotations
+
+import difflib
+import typing
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+import pydantic
+
+from regard.common.errors import ConfigurationError
+from regard.common.reading import DEPTH, file_bytes, parse_toml
+
+S = TypeVar("S", bound="Settings")
+
+# Largest values of settings, by what they count: far more than anyone wants, and still a number to compute with.
+COUNT = 1_000_000_000  # updates, pairs, tokens, pixels of a corpus or a run
+MINUTES = 10_000_000  # 19 years
+FACTOR = 1_000  # weights of losses, rates and penalties, ratios
+LAYERS = 1_000
+SIZE = 65_536  # of a vector
+LENGTH = 100_000  # positions, learned or seen
+TOKENS = 10_000  # that a target must or may have whatever its source
+VOCABULARY = 1_000_000
+BEAM = 20_000  # samples that are drawn, too
+SIDE = 8_192  # pixels, or rows and columns
+PARTS = 1_024  # of a batch, each with a thread or process of its own
+
+
+OTHER_NAMES = {
+    "batching.tokens": "batch_size max_tokens mini_batch mini_batch_words per_device_train_batch_size",
+    "batching.micro_batches": "accum_count batch_multiplier gradient_accumulation_steps optimizer_delay update_freq",
+    "schedule.peak": "learn_rate learning_rate lr max_lr",
+    "schedule.warmup": "learning_rate_warmup lr_warmup warmup_steps warmup_updates",
+    "training.updates": "after_batches epochs max_epoch max_epochs max_steps max_update num_train_epochs train_steps",
+    "training.patience": "early_stop early_stopping early_stopping_patience",
+    "training.validate_every": "eval_steps valid_freq valid_steps validate_interval validation_freq",
+    "training.keep_checkpoints": "keep_best_ckpts keep_checkpoint keep_last_epochs save_total_limit",
+    "training.max_grad_norm": "clip_grad_norm clip_gradients clip_norm",
+    "tokenizer.size": "dim_vocabs src_vocab_size tgt_vocab_size voc_limit vocab_size",
+    "model.encoder.layers": "enc_depth enc_layers encoder_layers layers num_hidden_layers num_layers",
+    "model.encoder.size": "d_model dim_emb embedding_dim hidden_dim hidden_size rnn_size word_vec_size",
+    "model.encoder.heads": "attention_heads nhead num_attention_heads num_heads transformer_heads",
+    "model.encoder.feedforward": "d_ff ff_size ffn_dim intermediate_size transformer_dim_ffn transformer_ff",
+    "model.encoder.dropout": "dropout dropout_rate transformer_dropout",
+    "search.beam": "beam_size beam_width num_beams",
+    "search.length_penalty": "alpha lenpen normalize",
+    "search.no_repeat_ngram": "block_ngram_repeat no_repeat_ngram_size",
+}
+"""The names that fairseq, OpenNMT, Hugging Face, JoeyNMT and Marian have for our settings."""
+
+
+class Settings(pydantic.BaseModel):
+    """Base class of all settings: immutable, and an unknown key is an error that names the nearest known one."""
+
+    model_config = pydantic.ConfigDict(
+        frozen=True, extra="forbid", strict=True, allow_inf_nan=False, protected_namespaces=()
+    )
+
+    @classmethod
+    def parse(cls: type[S], values: Mapping[str, Any], origin: str) -> S:
+        """Validate values read from `origin`, a file for instance. Raises ConfigurationError with all causes."""
+        try:
+            return cls.model_validate(dict(values))
+        except pydantic.ValidationError as problem:
+            raise ConfigurationError(*_causes(cls, problem, origin)) from None
+
+    def with_values(self: S, **values: Any) -> S:
+        """Return a copy with some fields replaced, validated like the original."""
+        return type(self).parse({**self.model_dump(), **values}, type(self).__name__)
+
+
+def read_toml(path: str | Path) -> dict[str, Any]:
+    """Read a TOML file. Raises ConfigurationError if it is missing or not valid TOML."""
+    try:
+        return parse_toml(file_bytes(Path(path)).decode("utf-8-sig"))
+    except OSError as problem:
+        raise ConfigurationError(f"{path}: cannot be read ({problem.strerror}); give the path of a TOML file") from None
+    except UnicodeDecodeError as problem:
+        raise ConfigurationError(f"{path}: not UTF-8 at byte {problem.start}; save the file as UTF-8") from None
+    except ValueError as problem:
+        raise ConfigurationError(f"{path}: not valid TOML: {problem}") from None
+
+
+def parse_assignments(assignments: Iterable[str]) -> dict[str, Any]:
+    """Parse texts `dotted.key=value` into settings; a value is parsed as TOML, or else is plain text."""
+    settings: dict[str, Any] = {}
+    for assignment in assignments:
+        key, equals, text = assignment.partition("=")
+        if not equals or not key.strip():
+            raise ConfigurationError(f"`set={assignment}`: wanted key=value, such as batching.tokens=2048")
+        if key.count(".") >= DEPTH:
+            raise ConfigurationError(
+                f"`set={key[:40]}…`: a key of {key.count('.') + 1:,} parts; no setting has so many"
+            )
+        settings.pop(key.strip(), None)
+        settings[key.strip()] = _parse_value(text.strip())
+    return settings
+
+
+def override(values: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return `values` changed by settings with dotted keys, in order."""
+    result = dict(values)
+    for key, value in settings.items():
+        nested = value
+        for part in reversed(key.split(".")):
+            nested = {part: nested}
+        result = merge(result, nested)
+    return result
+
+
+def merge(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Merge nested tables; if both have a key, that of `changes` wins.
+
+    A table whose `kind` changes is replaced whole, since the settings of another kind do not apply to it.
+    """
+    result = dict(base)
+    for key, value in changes.items():
+        old = result.get(key)
+        if isinstance(old, Mapping) and isinstance(value, Mapping) and not _kind_changes(old, value):
+            result[key] = merge(cast(Mapping[str, Any], old), value)
+        else:
+            result[key] = value
+    return result
+
+
+def _kind_changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
+    return "kind" in old and "kind" in new and old["kind"] != new["kind"]
+
+
+def _parse_value(text: str) -> Any:
+    try:
+        return parse_toml(f"x = {text}")["x"]
+    except ValueError:
+        return text
+
+
+def _causes(cls: type[Settings], problem: pydantic.ValidationError, origin: str) -> list[str]:
+    """Return a sentence for each validation error, with the dotted key of the setting."""
+    known = sorted(set(_keys(cls)))
+    parts = {part for key in known for part in key.split(".")}
+    causes = []
+    for error in problem.errors():
+        *above, last = [str(part) for part in error["loc"]] or [""]
+        # pydantic adds the kind of a table to its path; it is no key.
+        path = [part for part in above if part in parts]
+        path += [last] if last in parts or error["type"] == "extra_forbidden" else []
+        key = ".".join(path)
+        if error["type"] == "extra_forbidden":
+            if key in known:
+                table = key.rpartition(".")[0]
+                causes.append(
+                    f"{origin}: {key} is a setting of another kind of {table}; leave it out, or set {table}.kind"
+                )
+            else:
+                causes.append(f"{origin}: unknown setting {key!r}{_suggestion(key, known)}")
+        elif error["type"] == "value_error":
+            message = error["msg"].removeprefix("Value error, ")
+            causes.append(f"{origin}: {key + ': ' if key else ''}{message}")
+        else:
+            message = error["msg"][0].lower() + error["msg"][1:]
+            causes.append(f"{origin}: {key}: {message}, got {_excerpt(error.get('input'))}")
+    return causes
+
+
+def _excerpt(value: Any) -> str:
+    """Return how a value is written, shortened."""
+    try:
+        text = repr(value)
+    except (ValueError, RecursionError):  # Python writes no number of more than 4,300 digits
+        return f"{type(value).__name__} that is too long to be written"
+    return text if len(text) <= 80 else f"{text[:60]}… ({len(text):,} characters)"
+
+
+def _suggestion(key: str, known: list[str]) -> str:
+    """Suggest what another toolkit calls so, or a similar key, by its path or else its last part; or list a table."""
+    table, _, last = key.rpartition(".")
+    ours = next((name for name, others in OTHER_NAMES.items() if last.replace("-", "_") in others.split()), "")
+    by_last = {name.rsplit(".", 1)[-1]: name for name in reversed(known)}
+    similar = [name for name in known if f".{ours}".endswith(f".{name}")]
+    similar = similar or difflib.get_close_matches(key, known, 1, 0.75)
+    similar = similar or [by_last[name] for name in difflib.get_close_matches(last, by_last, 1, 0.6)]
+    beside = [name for name in known if name.rpartition(".")[0] == table] or [k for k in known if "." not in k]
+    return f"; did you mean {similar[0]!r}?" if similar else f"; known are {', '.join(beside)}"
+
+
+def _keys(cls: type[Settings], prefix: str = "") -> Iterable[str]:
+    """Yield the dotted keys of all settings in a class."""
+    for name, field in cls.model_fields.items():
+        yield prefix + name
+        for nested in _nested(field.annotation):
+            yield from _keys(nested, f"{prefix}{name}.")
+
+
+def _nested(annotation: Any) -> Iterable[type[Settings]]:
+    """Yield the settings classes in an annotation, such as those of a union."""
+    if isinstance(annotation, type) and issubclass(annotation, Settings):
+        yield annotation
+    for part in typing.get_args(annotation):
+        yield from _nested(part)

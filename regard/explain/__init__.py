@@ -1,0 +1,1 @@
+"""One translation, one model, or one page as plain data, for figures."""

@@ -1,0 +1,111 @@
+"""Export to a live page: one HTML file that translates in a browser, without a server or a network."""
+
+from __future__ import annotations
+
+import math
+import statistics
+import tempfile
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+
+from regard.common.atomic import write_bytes
+from regard.common.errors import ExportError, LineWarning, UsageError
+from regard.data.languages import Languages
+from regard.evaluation.faithfulness import measure_faithfulness
+from regard.interchange import runtime
+from regard.interchange.parity import Parity
+from regard.interchange.probe_sentences import DRAWN, SAMPLE, SAMPLE_LANGUAGES, real_sentences
+from regard.model_folder import load_folder
+from regard.models import Model
+from regard.pipeline import last_layer, load_translator
+from regard.runtime import native
+from regard.runtime.model import RuntimeModel
+from regard.visualisation.live import LiveModel, Trust, render_live_page
+
+MAX_EXAMPLE = 200
+"""Characters of the sentence that a page opens with, at most."""
+MEASURED = 12
+"""Sentences on which the faithfulness of attention is measured."""
+
+
+def export_page(
+    folders: Sequence[Path], out: Path, source: Path | None = None, languages: Languages | None = None
+) -> list[Parity]:
+    """Write a page that translates with a model, or with two of opposite directions, in int8.
+
+    Each model is compared with its runtime file as `regard export --to runtime` does; `source` holds sentences for the
+    first. `languages`: of the first, and of the second the other way round, instead of their own.
+    Raises ExportError, with all causes, if a model cannot be exported or the library for browsers is missing.
+    """
+    if not 1 <= len(folders) <= 2:
+        raise UsageError(f"a page holds one model, or two of opposite directions; got {len(folders)}")
+    try:
+        wasm = native.wasm_file().read_bytes()
+    except RuntimeError as problem:
+        raise ExportError(str(problem)) from problem
+    models, parities = [], []
+    reverse = None if languages is None else Languages(source=languages.target, target=languages.source)
+    for number, folder in enumerate(folders):
+        model, parity = _model(folder, *((None, reverse) if number else (source, languages)))
+        models.append(model)
+        parities.append(parity)
+    out.parent.mkdir(exist_ok=True)
+    write_bytes(out, render_live_page(models, wasm).encode())
+    return parities
+
+
+def _model(folder: Path, source: Path | None, languages: Languages | None) -> tuple[LiveModel, Parity]:
+    with tempfile.TemporaryDirectory(prefix="regard-page-") as temporary:
+        file = Path(temporary) / "model.regard"
+        parity = runtime.export(folder, file, "int8", source, "packed", languages)
+        card, content = RuntimeModel(file).card, file.read_bytes()
+    codes = card["languages"]
+    sentences, origin = real_sentences(folder, load_folder(folder).tokenizer.source, source, codes[0])
+    example = next((line for line in sentences if len(line) <= MAX_EXAMPLE), "")
+    facts = {
+        "languages": " → ".join(filter(None, codes)),
+        "parameters": f"{card['parameters']:,}",
+        "precision": card["precision"],
+        "size": f"{len(content) / 1e6:.1f} MB",
+        "fingerprint": card["fingerprint"],
+        "regard": card["regard"],
+    }
+    shown = {name: value for name, value in facts.items() if value}
+    is_own = origin != DRAWN and (origin != SAMPLE or codes[0] in SAMPLE_LANGUAGES)  # of the model's language
+    trust = measure_trust(folder, sentences) if is_own else None
+    return LiveModel(content, (codes[0], codes[1]), card["alignment"], example, card["readme"], shown, trust), parity
+
+
+def measure_trust(folder: Path, sentences: Sequence[str]) -> Trust | None:
+    """Measure how far the attention that a page shows first agrees with attributions, on some of the sentences.
+
+    None: the model has no attention, or no sentence could be measured.
+    """
+    translator = load_translator(folder)
+    if not isinstance(translator.model, Model) or not translator.cross_attention():
+        return None
+    short = [line for line in sentences if len(line) <= MAX_EXAMPLE][:MEASURED]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", LineWarning)  # nobody reads these translations
+        translations = translator.translate(short, readings=True)
+    measured = []
+    for line, translation in zip(short, translations, strict=True):
+        if translation.readings is None or not translation.text:
+            continue  # split, or nothing was written
+        target = translator.tokenizer.target.ids(translation.tokens)
+        choice = translator.choice or last_layer(translation.readings)
+        measured.append(measure_faithfulness(translator, line, target, translation.readings, choice))
+    if not measured:
+        return None
+    pairs = {
+        "gradient × input": [item.gradient_agreement for item in measured],
+        "word erasure": [item.erasure_agreement for item in measured],
+    }
+    return Trust(len(measured), {name: _mean(values) for name, values in pairs.items()})
+
+
+def _mean(values: Sequence[float]) -> float:
+    """Return the mean of the numbers among the values; NaN if there are none."""
+    numbers = [value for value in values if not math.isnan(value)]
+    return statistics.fmean(numbers) if numbers else math.nan

@@ -1,0 +1,207 @@
+"""Demonstration on images: a captioner whose captions are checked fact by fact, and its attention by pointing."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from regard.common.version import __version__
+from regard.learn.demo.training import Output, train_model
+
+if TYPE_CHECKING:
+    from regard.evaluation.pointing import Map, Pointing, Region
+    from regard.learn.samples.images import CaptionedScene, ImageSample
+    from regard.pipeline import AlignmentChoice, Caption, Captioner
+    from regard.training import Recipe
+
+TRUE, POINTING = 0.9, 0.8  # shares of the test that suffice: true captions, nouns that point
+EXAMPLES = 3  # test images that are drawn, and wrong captions that are printed
+SPLITS = {"valid": "combined as in training", "test": "combined as never in training"}
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """Verdict on the captions of a split: which are true, and the pointing accuracy of their nouns."""
+
+    true: tuple[bool, ...]
+    pointing: Pointing
+
+    @property
+    def share(self) -> float:
+        return sum(self.true) / max(len(self.true), 1)
+
+
+def demo_images(out: Path, language: str, device: str, seed: int, output: Output) -> bool:
+    """Train on drawings of shapes, caption combinations that training never showed, and draw the attention.
+
+    The last two lines printed are the share of true captions, and of nouns whose attention points at what they name.
+    Returns whether both suffice.
+    """
+    from regard.learn.samples.images import image_sample
+
+    start, data, sample = time.perf_counter(), out / "data", image_sample()
+    sizes = ", ".join(f"{len(scenes):,} to {name}" for name, scenes in sample.splits.items())
+    if not (data / "test.regions.jsonl").is_file():  # the last that is written
+        sample.write(data)
+    output.message(f"sample: images {sizes}, in {data}")
+    folder = out / f"images-{language}"
+    output.message("")
+    output.message(f"training in {folder}")
+    train_model(demo_recipe(data, language, seed), folder, device, output)
+    captioner = _with_best_head(folder, device, sample.splits["valid"], data, language)
+    judgement = _report(captioner, sample, data, language, output)
+    for scene in sample.splits["test"][:EXAMPLES]:
+        _draw(captioner, data / "images" / scene.file, out, output)
+    output.result(f"done in {(time.perf_counter() - start) / 60:.1f} minutes")
+    output.result(f"true {100 * judgement.share:.1f} %")
+    output.result(f"pointing {100 * judgement.pointing.accuracy:.1f} %")
+    return judgement.share >= TRUE and judgement.pointing.accuracy >= POINTING
+
+
+def demo_recipe(data: Path, language: str, seed: int) -> Recipe:
+    """Return the recipe: a small ResNet encoder and a small Transformer decoder, trained from scratch.
+
+    The receptive field of a grid cell is 39 pixels wide, little more than the largest object: a cell that sees more
+    knows of objects beside it, and words attend to it for those.
+    """
+    from regard.common.settings import merge
+    from regard.learn.samples.images import SIDE
+    from regard.training import Recipe
+    from regard.training.recipe import preset
+
+    images = {
+        "folder": str(data / "images"),
+        "captions": str(data / f"train.{language}.tsv"),
+        "valid_captions": str(data / f"valid.{language}.tsv"),
+        "height": SIDE,
+        "width": SIDE,
+        "cell": 4,
+    }
+    sizes = {"size": 128, "heads": 4, "feedforward": 256, "dropout": 0.1}
+    changes = {
+        "data": {"images": images},
+        "tokenizer": {"kind": "whitespace"},
+        "model": {
+            "encoder": {**sizes, "depths": (1, 2), "width": 24, "group_size": 4},
+            "decoder": {**sizes, "layers": 2},
+        },
+        "batching": {"tokens": 32 * 324, "buffer_size": 256},  # each batch mixes images of all kinds, not of one length
+        "schedule": {"peak": 3e-3, "warmup": 200},
+        "training": {"updates": 5500, "validate_every": 1100, "seed": seed, "ema_decay": 0.998},
+    }
+    return Recipe.parse(merge(preset("caption-transformer"), changes), "the demonstration")
+
+
+def _with_best_head(
+    folder: Path, device: str, scenes: Sequence[CaptionedScene], data: Path, language: str
+) -> Captioner:
+    """Choose the head whose attention points best on these scenes, store the choice, and load the captioner."""
+    from regard.model_folder import save_alignment
+    from regard.pipeline import load_captioner
+
+    captions = _caption(load_captioner(folder, device), scenes, data)
+    save_alignment(folder, asdict(_best_head(captions, scenes, language)))
+    return load_captioner(folder, device)
+
+
+def _caption(captioner: Captioner, scenes: Sequence[CaptionedScene], data: Path) -> list[Caption]:
+    return captioner.caption([data / "images" / scene.file for scene in scenes], readings=True)
+
+
+def _best_head(captions: Sequence[Caption], scenes: Sequence[CaptionedScene], language: str) -> AlignmentChoice:
+    """Return the layer and head (or mean of heads) whose attention maps point best; of equals the first."""
+    from regard.pipeline import AlignmentChoice
+
+    readings = captions[0].readings
+    assert readings is not None, "readings were requested"
+    choices = [
+        AlignmentChoice(layer, head, False)
+        for layer in readings.layers("cross")
+        for head in (None, *range(len(readings.weights[layer])))
+    ]
+    return max(choices, key=lambda choice: judge(captions, scenes, language, choice).pointing.accuracy)
+
+
+def judge(
+    captions: Sequence[Caption], scenes: Sequence[CaptionedScene], language: str, choice: AlignmentChoice
+) -> Judgement:
+    """Judge which captions state exactly the facts of their scenes, and whether their nouns point at what they name."""
+    from regard.evaluation.pointing import pointing_game
+    from regard.learn.samples.images import LANGUAGES
+
+    pairs = list(zip(captions, scenes, strict=True))
+    true = tuple(LANGUAGES[language].states_exactly(caption.text, scene.scene.meaning) for caption, scene in pairs)
+    nouns = [noun for caption, scene in pairs for noun in _nouns(caption, scene, language, choice)]
+    readings = captions[0].readings if captions else None  # the images have one size, so all grids are alike
+    cells = (0.5,) if readings is None else (readings.cell_centre, readings.cell_extent)
+    return Judgement(true, pointing_game([weights for weights, _ in nouns], [region for _, region in nouns], *cells))
+
+
+def _nouns(
+    caption: Caption, scene: CaptionedScene, language: str, choice: AlignmentChoice
+) -> Iterator[tuple[Map, Region]]:
+    """Yield the attention map and the true region of each noun that names something in the scene."""
+    from regard.learn.samples.images import LANGUAGES
+
+    assert caption.readings is not None, "readings were requested"
+    for named in LANGUAGES[language].mentions(caption.text):
+        for number, entity in enumerate(scene.scene.meaning.entities):
+            if (entity.shape, entity.colour) == (named.entity.shape, named.entity.colour):
+                yield caption.readings.image_map(named.word, choice.layer, choice.head), scene.scene.mask(number)
+                break
+
+
+def _report(captioner: Captioner, sample: ImageSample, data: Path, language: str, output: Output) -> Judgement:
+    """Print the results on scenes like those in training and on unseen combinations; return the judgement of these."""
+    choice = captioner.choice
+    assert choice is not None, "the choice was just made"
+    output.result("")
+    for split, meaning in SPLITS.items():
+        scenes = sample.splits[split]
+        captions = _caption(captioner, scenes, data)
+        judgement = judge(captions, scenes, language, choice)
+        output.result(f"{split:5} {judgement.share:6.1%} of captions state exactly the facts   {meaning}")
+    for kind, share, count in _by_combination(scenes, judgement.true):
+        output.result(f"      {share:6.1%} of {count:4} where colour and shape are unseen with their {kind}")
+    pairs = zip(captions, scenes, judgement.true, strict=True)
+    wrong = [(caption, scene) for caption, scene, is_true in pairs if not is_true]
+    for caption, scene in wrong[:EXAMPLES]:
+        output.result(f"      wrong: {caption.text}   ({scene.captions[language][0].text})")
+    output.result(f"nouns that point at what they name: {judgement.pointing}")
+    return judgement
+
+
+def _by_combination(scenes: Sequence[CaptionedScene], true: Sequence[bool]) -> Iterator[tuple[str, float, int]]:
+    """Yield the share of true captions, and the number of scenes, for each kind of unseen combination."""
+    from regard.learn.samples.images import UNSEEN
+
+    kinds = [
+        {_kind(combination) for combination in UNSEEN.intersection(scene.scene.combinations())} for scene in scenes
+    ]
+    for kind in ("relation", "place", "number"):
+        verdicts = [is_true for scene_kinds, is_true in zip(kinds, true, strict=True) if kind in scene_kinds]
+        if verdicts:
+            yield kind, sum(verdicts) / len(verdicts), len(verdicts)
+
+
+def _kind(combination: tuple[object, ...]) -> str:
+    role = str(combination[0])
+    return "relation" if role.startswith(("first", "second")) else "number" if role.isdigit() else "place"
+
+
+def _draw(captioner: Captioner, image: Path, out: Path, output: Output) -> None:
+    """Write the page and the still figure of a caption's attention."""
+    from regard.explain.explanation import alignment_choice, explain_caption, overlay_of
+    from regard.visualisation import Meta, save
+
+    explanation, page = explain_caption(captioner, image), out / f"{image.stem}.html"
+    readings = explanation.caption.readings
+    assert readings is not None, "readings were requested"
+    facts = {"image": image.name, "decoding": captioner.engine.describe(), "drawn by": f"regard {__version__}"}
+    save(explanation.data, page, Meta(facts=facts))
+    overlay = overlay_of(explanation.data, readings, alignment_choice(captioner, readings))
+    save(overlay, page.with_suffix(".svg"))
+    output.result(f"{page} and .svg: {explanation.caption.text}")

@@ -1,0 +1,140 @@
+"""Run an experiment: in a folder of its own, continued after a stop, to a page, a graph and data."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import os
+import platform
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from regard.common.atomic import write_text
+from regard.common.bilingual import Language, Text
+from regard.common.errors import DataError, UsageError
+from regard.common.reading import file_bytes, parse_json
+from regard.common.version import __version__
+from regard.learn.lab.bench import Bench
+from regard.learn.lab.experiment import Experiment
+from regard.learn.lab.experiments import EXPERIMENTS
+from regard.learn.lab.findings import Findings
+from regard.learn.lab.page import Made, render_page
+from regard.training.journal import read
+from regard.visualisation import save
+
+BEGUN, RESULT, PAGE, GRAPH = "lab.json", "result.json", "index.html", "graph.svg"
+
+
+def find_experiment(name: str) -> Experiment:
+    """Return the experiment of this name. Raises UsageError, with the nearest name, for an unknown one."""
+    if name in EXPERIMENTS:
+        return EXPERIMENTS[name]
+    nearest = difflib.get_close_matches(name, EXPERIMENTS, 1, 0.4)
+    hint = f"did you mean {nearest[0]!r}?" if nearest else f"there are {', '.join(EXPERIMENTS)}"
+    raise UsageError(f"no experiment is called {name!r}; {hint}")
+
+
+def run_experiment(
+    name: str,
+    out: str | Path | None = None,
+    *,
+    full: bool = False,
+    language: Language = "en",
+    seed: int = 1,
+    workers: int | None = None,
+    say: Callable[[str], None] = lambda _: None,
+) -> Findings:
+    """Run an experiment, and write its page, graph and data into `out` (default: lab/NAME-quick or lab/NAME-full).
+
+    full      three seeds and more training, with intervals over seeds
+    language  of page and graph; the data hold both
+    seed      the first seed
+    workers   how many models are trained at once, each on one thread; one for each core if not given, four at most
+    say       called with lines on progress
+
+    A call that was interrupted goes on where it was if it is repeated. Raises UsageError for an unknown experiment, or
+    if the folder holds something else.
+    """
+    experiment = find_experiment(name)
+    effort = "full" if full else "quick"
+    folder = Path("lab") / f"{name}-{effort}" if out is None else Path(out)
+    begun = {"experiment": name, "effort": effort, "seed": seed, "regard": __version__}
+    _begin(folder, begun)
+    workers = min(4, torch.get_num_threads()) if workers is None else workers
+    bench = Bench(folder, full, workers, seed, experiment.minutes[full], say)
+    started = time.monotonic()
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=".*trained for an experiment, not for use")
+        findings = experiment.run(bench)
+    say(f"done in {max(1, round((time.monotonic() - started) / 60))} min")
+    write_result(folder, experiment, findings, begun, language)
+    return findings
+
+
+def _begin(folder: Path, begun: dict[str, Any]) -> None:
+    """Note what is begun in this folder. Raises UsageError if something else is in it."""
+    path = folder / BEGUN
+    existing = next(parent for parent in (folder, *folder.absolute().parents) if parent.exists())
+    if not (existing.is_dir() and os.access(existing, os.W_OK)):
+        raise UsageError(f"`out={folder}`: nothing can be written in {existing}; choose another folder")
+    if path.is_file():
+        try:
+            before = parse_json(file_bytes(path))
+        except ValueError:
+            raise DataError(f"{path}: damaged; delete {folder} and begin again, or choose another `out=`") from None
+        if before != begun:
+            described = ", ".join(f"{key} {value}" for key, value in before.items() if begun.get(key) != value)
+            raise UsageError(
+                f"`out={folder}`: another experiment was begun there ({described}); choose another folder, or delete it"
+            )
+        return
+    if folder.is_dir() and any(folder.iterdir()):
+        raise UsageError(f"`out={folder}`: holds other files; choose another folder")
+    folder.mkdir(parents=True, exist_ok=True)
+    write_text(path, json.dumps(begun, indent=1) + "\n")
+
+
+def write_result(
+    folder: Path, experiment: Experiment, findings: Findings, begun: dict[str, Any], language: Language
+) -> None:
+    """Write data, graph and page, the page last."""
+    title = experiment.title.by(language)
+    facts = _facts(folder, begun)
+    content: dict[str, Any] = {"experiment": experiment.name, "claim": asdict(experiment.claim), "begun": begun}
+    content |= {"facts": [asdict(fact) for fact in facts], **asdict(findings)}
+    write_text(folder / RESULT, json.dumps(content, ensure_ascii=False, indent=1) + "\n")
+    save(findings.graph.chart(title, language), folder / GRAPH)
+    options = " --korean" * (language == "ko")
+    command = f"regard lab {experiment.name} --{begun['effort']}{options}"
+    write_text(folder / PAGE, render_page(experiment, findings, Made(command, facts), language))
+
+
+def _facts(folder: Path, begun: dict[str, Any]) -> tuple[Text, ...]:
+    """Lines on seeds, training time, versions and machine."""
+    machine = f"regard {begun['regard']}, PyTorch {torch.__version__}, Python {platform.python_version()}, "
+    machine += f"{platform.system()} {platform.machine()}"
+    ends = [
+        event
+        for path in sorted((folder / "runs").glob("*/journal.jsonl"))
+        for event in read(path)
+        if event["event"] == "end"
+    ]
+    seconds = [float(event.get("seconds", 0)) for event in ends]
+    facts = [Text(machine, machine)]
+    if seconds:
+        minutes = sum(seconds) / 60
+        facts.append(
+            Text(
+                f"{len(seconds)} run{'s' * (len(seconds) > 1)}, {minutes:.1f} minutes of training in all, each on one "
+                f"thread; the models are in {folder / 'runs'}",
+                f"{len(seconds)}번 학습, 모두 합해 {minutes:.1f}분(각각 스레드 하나). 모델은 {folder / 'runs'}에 "
+                "있습니다",
+            )
+        )
+    return tuple(facts)

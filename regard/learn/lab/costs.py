@@ -1,0 +1,365 @@
+"""Cost of each kind of layer: complexity table 1 of Vaswani et al. 2017, counted by running the layers.
+
+As in the paper, attention is counted from its queries, keys and values to its weighted values, and its projections
+separately. Operations are multiply-adds.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+from torch.utils.flop_counter import flop_registry
+
+from regard.attention import Attention
+from regard.attention.scores import Additive, ScaledDot, Score
+from regard.common.shapes import Float, Tensor
+from regard.layers.cells import GRU
+from regard.layers.convolution import GatedConvolution
+from regard.layers.rnn import run_rnn
+from regard.models.operations import FUSED_ATTENTION, count_multiply_adds
+
+HEADS = 8
+"""Of base Transformers."""
+MULTIPLES = (0.25, 0.5, 1, 2, 4)
+"""Time and memory are measured at these multiples of n, and of d."""
+PATH_SIZE = 8
+"""Vector size for counting path lengths."""
+Run = Callable[[], Tensor]
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Sizes of one layer: n positions of d numbers; kernels of k positions; r neighbours, itself included."""
+
+    n: int
+    d: int
+    k: int = 3
+    r: int = 17
+
+    def at(self, n: int | float | None = None, d: int | float | None = None) -> Sizes:
+        """Return these sizes with another length or vector size."""
+        return Sizes(max(2, round(n or self.n)), max(HEADS, round((d or self.d) / HEADS) * HEADS), self.k, self.r)
+
+
+class MeasuredLayer(nn.Module):
+    """One layer of a model, and the part of it that works across positions."""
+
+    def forward(self, x: Float[Tensor, "B S D"]) -> Float[Tensor, "B S D"]:
+        raise NotImplementedError
+
+    def between(self, x: Float[Tensor, "B S D"]) -> tuple[list[Tensor], Run]:
+        """Return the inputs and the run of the part across positions; by default that is the whole layer."""
+        return [x], lambda: self(x)
+
+
+class SelfAttention(MeasuredLayer):
+    """Self-attention to all positions, or to r neighbours."""
+
+    def __init__(
+        self, sizes: Sizes, neighbours: int | None = None, heads: int = HEADS, score: type[Score] = ScaledDot
+    ) -> None:
+        super().__init__()
+        self.attention = Attention("encoder", sizes.d, sizes.d, sizes.d, heads)
+        self.attention.score = score(heads, sizes.d // heads)
+        self.window = None if neighbours is None else (neighbours - 1) // 2
+
+    def forward(self, x: Float[Tensor, "B S D"]) -> Float[Tensor, "B S D"]:
+        return self.attention(x, self.attention.prepare(x, x), window=self.window)  # type: ignore[no-any-return]
+
+    def between(self, x: Float[Tensor, "B S D"]) -> tuple[list[Tensor], Run]:
+        with torch.no_grad():
+            query, memory = self.attention.query(x), self.attention.prepare(x, x)
+
+        def run() -> Tensor:
+            return self.attention.attend(query, memory, window=self.window)
+
+        return [query, memory.keys, memory.values], run
+
+
+class _UnfusedScaledDot(ScaledDot):
+    """Scaled dot product without `as_dot`, so that the fused kernel is not used, and weights are kept as in the "
+    "paper."""
+
+    def as_dot(self, query: Tensor) -> None:  # type: ignore[override]  # noqa: ARG002
+        return None
+
+    def forward(self, query: Tensor, prepared: Tensor) -> Tensor:
+        return torch.matmul(query / math.sqrt(self.size), prepared.transpose(-1, -2))
+
+
+class Recurrent(MeasuredLayer):
+    """Unidirectional GRU whose update gates are biased to keep the state, or distant gradients would vanish."""
+
+    def __init__(self, sizes: Sizes) -> None:
+        super().__init__()
+        self.network = nn.GRU(sizes.d, sizes.d, batch_first=True)
+        with torch.no_grad():
+            self.network.get_parameter("bias_hh_l0")[sizes.d : 2 * sizes.d] = 4
+
+    def forward(self, x: Float[Tensor, "B S D"]) -> Float[Tensor, "B S D"]:
+        return run_rnn(self.network, GRU, x, None)[0]
+
+
+class Convolution(MeasuredLayer):
+    """Gated convolution centred on each position, with its weight norm folded beforehand."""
+
+    def __init__(self, sizes: Sizes) -> None:
+        super().__init__()
+        self.gated = GatedConvolution(sizes.d, sizes.k, dropout=0.0)
+        linear = nn.Linear(sizes.k * sizes.d, 2 * sizes.d)
+        linear.weight = nn.Parameter(self.gated.linear.weight.detach())
+        self.gated.linear = linear  # type: ignore[assignment]
+        self.padding = (0, 0, (sizes.k - 1) // 2, sizes.k // 2)
+
+    def forward(self, x: Float[Tensor, "B S D"]) -> Float[Tensor, "B S D"]:
+        return self.gated(F.pad(x, self.padding))  # type: ignore[no-any-return]
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of layer and its formulas in n, d, k and r."""
+
+    name: str
+    layer: Callable[[Sizes], MeasuredLayer]
+    operations: str
+    memory: str
+    sequential: str
+    path: str
+
+
+KINDS: tuple[Kind, ...] = (
+    Kind("self-attention", SelfAttention, "n²d", "nd", "1", "1"),
+    Kind(
+        "self-attention, weights kept",
+        lambda sizes: SelfAttention(sizes, score=_UnfusedScaledDot),
+        "n²d",
+        "n²",
+        "1",
+        "1",
+    ),
+    Kind("self-attention, one head", lambda sizes: SelfAttention(sizes, heads=1), "n²d", "nd", "1", "1"),
+    Kind("self-attention, additive", lambda sizes: SelfAttention(sizes, score=Additive), "n²d", "n²d", "1", "1"),
+    Kind("recurrent", Recurrent, "nd²", "nd", "n", "n"),
+    Kind("convolutional", Convolution, "knd²", "knd", "1", "n/k"),
+    Kind("restricted self-attention", lambda sizes: SelfAttention(sizes, sizes.r), "rnd", "nd", "1", "n/r"),
+)
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Cost of one layer, counted and measured."""
+
+    name: str
+    formulas: dict[str, str]
+    operations: int  # multiply-adds across positions
+    projections: int  # multiply-adds of each position by itself
+    factor: float  # counted operations divided by the formula's
+    sequential: int  # longest chain of matrix products
+    layers: int  # until the last output depends on the first input
+    path: int  # layers times sequential
+    seconds: float
+    memory: int  # bytes kept from forward to backward
+    growth: dict[str, float]  # "time n": the exponent of n that fits the measured times
+    expected: dict[str, float]  # the same of the formulas
+    curves: dict[str, list[tuple[float, float]]] = field(repr=False)  # "time n": (n, seconds), …
+
+
+def measure(
+    sizes: Sizes,
+    kinds: Sequence[Kind] = KINDS,
+    min_seconds: float = 0.05,
+    threads: int = 1,
+    progress: Callable[[str], None] = lambda _: None,
+) -> list[Cost]:
+    """Measure every kind of layer at these sizes. `min_seconds`: time to spend on each timing."""
+    costs, before = [], torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(0)
+            for kind in kinds:
+                progress(kind.name)
+                costs.append(_cost(kind, sizes, min_seconds))
+    finally:
+        torch.set_num_threads(before)
+    return costs
+
+
+def growth(points: Iterable[tuple[float, float]]) -> float:
+    """Fit the exponent e of y ∝ xᵉ: the slope of the regression line through the logarithms."""
+    logs = [(math.log(x), math.log(max(y, 1e-12))) for x, y in points]
+    mean_x, mean_y = (sum(log[axis] for log in logs) / len(logs) for axis in (0, 1))
+    return sum((x - mean_x) * (y - mean_y) for x, y in logs) / sum((x - mean_x) ** 2 for x, _ in logs)
+
+
+def _cost(kind: Kind, sizes: Sizes, min_seconds: float) -> Cost:
+    curves: dict[str, list[tuple[float, float]]] = {}
+    for axis in ("n", "d"):
+        all_sizes = [sizes.at(**{axis: getattr(sizes, axis) * times}) for times in MULTIPLES]
+        small_sizes = all_sizes[:3]
+        curves[f"operations {axis}"] = _curve(axis, small_sizes, lambda s: float(_operations(kind, s)[0]))
+        curves[f"time {axis}"] = _curve(axis, all_sizes, lambda s: _seconds(kind, s, min_seconds))
+        curves[f"memory {axis}"] = _curve(axis, all_sizes, lambda s: float(_saved_bytes(kind, s)))
+    small_sizes = [sizes.at(n=sizes.n * times) for times in MULTIPLES[:3]]
+    curves["sequential n"] = _curve("n", small_sizes, lambda s: float(_chain(kind, s)))
+    curves["layers n"] = _curve("n", small_sizes, lambda s: float(_layers(kind, s)))
+    steps, layers = (curves[f"{quantity} n"] for quantity in ("sequential", "layers"))
+    curves["path n"] = [(n, depth * chain) for (n, chain), (_, depth) in zip(steps, layers, strict=True)]
+    between, whole = _operations(kind, sizes)
+    middle = MULTIPLES.index(1)
+    formulas = {name: getattr(kind, name) for name in ("operations", "memory", "sequential", "path")}
+    formulas["time"] = kind.operations
+    return Cost(
+        name=kind.name,
+        formulas=formulas,
+        operations=between,
+        projections=whole - between,
+        factor=between / _value(kind.operations, sizes),
+        sequential=round(steps[middle][1]),
+        layers=round(layers[middle][1]),
+        path=round(curves["path n"][middle][1]),
+        seconds=curves["time n"][middle][1],
+        memory=round(curves["memory n"][middle][1]),
+        growth={name: growth(points) for name, points in curves.items()},
+        expected={name: _exponent(formulas.get(name[:-2], "1"), name[-1]) for name in curves if name != "layers n"},
+        curves=curves,
+    )
+
+
+def _curve(axis: str, all_sizes: list[Sizes], value: Callable[[Sizes], float]) -> list[tuple[float, float]]:
+    return [(float(getattr(sizes, axis)), value(sizes)) for sizes in all_sizes]
+
+
+def _value(formula: str, sizes: Sizes) -> float:
+    """Evaluate a formula such as n²d or n/k."""
+    numerator, denominator = (math.prod(getattr(sizes, letter) for letter in part) for part in _letters(formula))
+    return float(numerator / denominator)
+
+
+def _exponent(formula: str, letter: str) -> float:
+    numerator, denominator = _letters(formula)
+    return float(numerator.count(letter) - denominator.count(letter))
+
+
+def _letters(formula: str) -> tuple[str, str]:
+    """Write numerator and denominator as letters: n²d is nnd."""
+    numerator, _, denominator = formula.replace("n²", "nn").replace("d²", "dd").replace("1", "").partition("/")
+    return numerator, denominator
+
+
+# --- counting, by running
+
+
+def _operations(kind: Kind, sizes: Sizes) -> tuple[int, int]:
+    """Count multiply-adds across positions, and of the whole layer."""
+    layer, x = _create(kind, sizes)
+    _, run_between = layer.between(x)
+    return count_multiply_adds(run_between), count_multiply_adds(lambda: layer(x))
+
+
+class _Chain(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Find the longest chain of matrix products in which each needs the result of the one before."""
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.longest = 0
+        self._depth: dict[int, int] = {}  # storage → products in the chain up to it
+        self._alive: list[Tensor] = []  # so that no storage is reused
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        result = func(*args, **(kwargs or {}))
+        packet = func._overloadpacket
+        depth = max((self._depth.get(_storage(t), 0) for t in _tensors((args, kwargs))), default=0)
+        depth += packet in flop_registry or packet is FUSED_ATTENTION
+        for tensor in _tensors(result):
+            self._depth[_storage(tensor)] = max(depth, self._depth.get(_storage(tensor), 0))
+            self._alive.append(tensor)
+        self.longest = max(self.longest, depth)
+        return result
+
+
+def _tensors(tree: Any) -> list[Tensor]:
+    return [leaf for leaf in tree_leaves(tree) if isinstance(leaf, Tensor)]
+
+
+def _storage(tensor: Tensor) -> int:
+    return int(tensor.untyped_storage().data_ptr())
+
+
+def _chain(kind: Kind, sizes: Sizes) -> int:
+    """Count the matrix products that must run in sequence."""
+    layer, x = _create(kind, sizes.at(d=PATH_SIZE))
+    chain = _Chain()
+    with torch.no_grad(), chain:
+        layer(x)
+    return chain.longest
+
+
+def _layers(kind: Kind, sizes: Sizes) -> int:
+    """Count stacked layers until the last output depends on the first input, by gradients."""
+    layer, x = _create(kind, sizes.at(d=PATH_SIZE))
+    reached = torch.zeros(sizes.n, dtype=torch.bool)
+    reached[-1] = True
+    for layers in itertools.count(1):
+        x = torch.randn_like(x, requires_grad=True)
+        (gradient,) = torch.autograd.grad(layer(x), x, torch.randn_like(x) * reached[:, None])
+        before, reached = reached, reached | (gradient[0] != 0).any(-1)
+        if reached[0]:
+            return layers
+        assert reached.sum() > before.sum(), (
+            f"{kind.name}: the gradient reaches {int(before.sum())} positions and no more"
+        )
+    raise AssertionError("counting does not end")
+
+
+# --- measuring
+
+
+def _seconds(kind: Kind, sizes: Sizes, min_seconds: float) -> float:
+    """Return the best time of several runs, since other load only adds; one thread is timed by its CPU time."""
+    clock = time.thread_time if torch.get_num_threads() == 1 else time.perf_counter
+    layer, x = _create(kind, sizes)
+    _, run_between = layer.between(x)
+    times = list[float]()
+    with torch.no_grad():
+        run_between()
+        while not times or sum(times) < min_seconds or (len(times) < 3 and sum(times) < 4 * min_seconds):
+            start = clock()
+            run_between()
+            times.append(clock() - start)
+    return min(times)
+
+
+def _saved_bytes(kind: Kind, sizes: Sizes) -> int:
+    """Count the bytes that a forward pass saves for its backward, without the weights."""
+    layer, x = _create(kind, sizes)
+    inputs, run_between = layer.between(x)
+    for tensor in inputs:
+        tensor.requires_grad_()
+    weights = {_storage(parameter) for parameter in layer.parameters()}
+    saved: dict[int, int] = {}
+    alive = list[Tensor]()
+
+    def save(tensor: Tensor) -> Tensor:
+        if _storage(tensor) not in weights:
+            saved[_storage(tensor)] = tensor.untyped_storage().nbytes()
+        alive.append(tensor)
+        return tensor
+
+    with torch.autograd.graph.saved_tensors_hooks(save, lambda tensor: tensor):
+        run_between()
+    return sum(saved.values())
+
+
+def _create(kind: Kind, sizes: Sizes) -> tuple[MeasuredLayer, Tensor]:
+    return kind.layer(sizes), torch.randn(1, sizes.n, sizes.d)

@@ -1,0 +1,110 @@
+"""Findings of an experiment as data: tables, one graph and a verdict, every text in English and Korean."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from regard.common.bilingual import Language, Text, Words, words_by
+from regard.visualisation.charts import Chart, Panel, Scale, Series
+
+Outcome = Literal["holds", "partly", "contradicted", "undecided"]
+
+OUTCOMES: dict[Outcome, Text] = {
+    "holds": Text("The claim holds", "주장이 맞습니다"),
+    "partly": Text("The claim holds in part", "주장이 일부만 맞습니다"),
+    "contradicted": Text("The claim does not hold here", "여기서는 주장이 맞지 않습니다"),
+    "undecided": Text("Not decided by these figures", "이 수치로는 판단할 수 없습니다"),
+}
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Verdict on a claim, in the claim's own words, with the numbers behind it."""
+
+    outcome: Outcome
+    text: Text
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table; the first column names the rows."""
+
+    title: Text
+    columns: tuple[Words, ...]
+    rows: tuple[tuple[Words, ...], ...]
+
+
+@dataclass(frozen=True)
+class Curve:
+    """One line of a plot: (x, y) points, with an optional (low, high) interval for each.
+
+    `paint`: number of its colour, if not its place among the curves.
+    """
+
+    name: Words
+    points: tuple[tuple[float, float], ...]
+    band: tuple[tuple[float, float], ...] | None = None
+    paint: int | None = None
+
+
+@dataclass(frozen=True)
+class Plot:
+    """One pair of axes with its curves. With `categories`, x counts them from 0; `guide` is a thin line behind."""
+
+    title: Words
+    x_label: Words
+    curves: tuple[Curve, ...]
+    categories: tuple[Words, ...] = ()
+    guide: tuple[tuple[float, float], ...] = ()
+
+
+@dataclass(frozen=True)
+class Graph:
+    """The graph of an experiment: plots in rows of `columns`."""
+
+    plots: tuple[Plot, ...]
+    caption: Text
+    scale: Scale = "linear"
+    columns: int = 1
+
+    def chart(self, title: str, language: Language) -> Chart:
+        """Make the chart in one of the languages."""
+        panels = [
+            Panel(
+                words_by(plot.title, language),
+                words_by(plot.x_label, language),
+                tuple(Series(words_by(c.name, language), c.points, c.band, paint=c.paint) for c in plot.curves),
+                tuple(words_by(category, language) for category in plot.categories),
+                plot.guide,
+            )
+            for plot in self.plots
+        ]
+        return Chart(title, tuple(panels), self.caption.by(language), self.scale, self.columns)
+
+
+@dataclass(frozen=True)
+class Findings:
+    """All that an experiment found. `remarks`: what a reader should know besides, such as a slip of the notes."""
+
+    verdict: Verdict
+    tables: tuple[Table, ...]
+    graph: Graph
+    remarks: tuple[Text, ...] = ()
+
+
+def interval(value: float, low: float, high: float, digits: int = 1) -> str:
+    """Write a value with its interval, if it has one."""
+    if low == value == high:
+        return f"{value:.{digits}f}"
+    return f"{value:.{digits}f} ({low:.{digits}f}–{high:.{digits}f})"
+
+
+def listed(items: Sequence[str], language: Language) -> str:
+    """Join names for a sentence."""
+    if len(items) < 2:
+        return "".join(items)
+    if language == "ko":
+        return ", ".join(items)
+    return f"{', '.join(items[:-1])} and {items[-1]}"

@@ -1,0 +1,324 @@
+"""Walk through a Transformer block with every number: of small random weights, or of a layer of a trained model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import torch
+
+from regard.attention import Attention
+from regard.common.bilingual import Language, Text
+from regard.common.errors import UsageError
+from regard.data.batch import pad
+from regard.data.text import clean
+from regard.data.vocabulary import BOS, EOS
+from regard.learn.lessons import block_texts as texts
+from regard.learn.lessons.block_steps import BlockSteps
+from regard.learn.lessons.matrix_text import format_steps
+from regard.learn.lessons.random_weights import SmallSettings, WordVocabulary, small_model
+from regard.learn.lessons.recording import Calls, record_calls
+from regard.models import Batch, Model
+from regard.models.transformer import TransformerDecoder, TransformerEncoder
+from regard.pipeline import Translator, load
+from regard.visualisation.number_boxes import Step
+from regard.visualisation.steps_page import render_steps
+
+LONGEST = 24
+"""Tokens of a text that are walked through."""
+LONGEST_TOKEN = 40
+"""Characters of a token; a word is one if the weights are random."""
+SENTENCES = 4
+"""Sentences of a batch that are walked through."""
+SEPARATOR = "|||"
+"""Between source and target, if one text holds both."""
+PAD_NAME = "<pad>"
+
+Pair = tuple[str, str | None]
+"""A source and its target; None: the source alone, through the encoder."""
+
+
+@dataclass(frozen=True, eq=False)
+class BlockWalkthrough:
+    """Every step of a Transformer block; `print` it, or write `page()` to a file."""
+
+    title: Text
+    summary: Text
+    steps: tuple[Step, ...]
+    is_batch: bool
+
+    def __getitem__(self, key: str) -> Step:
+        """Return a step by its key, such as "self.weights"."""
+        return next(step for step in self.steps if step.key == key)
+
+    def text(self, language: Language = "en") -> str:
+        """Return all steps as text for a terminal."""
+        lines = [self.title.by(language), self.summary.by(language)]
+        return "\n".join([*lines, *format_steps(self.steps, self.is_batch, language)])
+
+    def page(self, language: Language = "en") -> str:
+        """Return the HTML page, which steps through the numbers."""
+        return render_steps(self.title, self.summary, self.steps, self.is_batch, language)
+
+    def __str__(self) -> str:
+        return self.text()
+
+    def __repr__(self) -> str:
+        return f"BlockWalkthrough of {len(self.steps)} steps: {self.summary.en}"
+
+
+class _Vocabulary(Protocol):
+    def encode(self, text: str) -> list[int]: ...
+    def tokens(self, ids: Sequence[int]) -> list[str]: ...
+
+
+@dataclass(frozen=True)
+class _Setup:
+    """The model to walk through, its vocabularies, the number of the layer, and a description."""
+
+    model: Model
+    source: _Vocabulary
+    target: _Vocabulary
+    layer: int
+    has_source_end: bool  # the model was trained with an end token after the source
+    causal: bool
+    description: Text
+
+
+def walkthrough_block(
+    text: str,
+    target: str | None = None,
+    *,
+    batch: Sequence[str] = (),
+    model: str | Path | Translator | None = None,
+    layer: int | None = None,
+    size: int | None = None,
+    heads: int | None = None,
+    feedforward: int | None = None,
+    norm: str | None = None,
+    score: str | None = None,
+    unprojected: bool = False,
+    causal: bool = False,
+    seed: int | None = None,
+    device: str = "cpu",
+) -> BlockWalkthrough:
+    """Walk through a Transformer block: tokens, embeddings, positions, attention, add & norm, feed-forward network.
+
+    A text alone goes through an encoder layer (with `causal`, through one in which no token attends to later ones).
+    With a `target`, the text is the source, and the target goes through a decoder layer, shifted right: masked
+    self-attention, cross-attention, feed-forward network. `batch` adds sentences, "source ||| target" if there is a
+    target. The weights are small and random (`size`, `heads`, `feedforward`, `norm`, `score`, `unprojected`, `seed`),
+    or those of `layer` of a trained `model`. Raises UsageError with everything that is wrong.
+    """
+    settings = SmallSettings(size, heads, feedforward, norm, score, unprojected, causal, seed)
+    pairs, causes = _pairs(text, target, batch)
+    causes += _problems(settings, model is not None, layer)
+    if causes:
+        raise UsageError(*causes)
+    if model is None:
+        setup = _small_setup(settings, pairs)
+    else:
+        setup = _trained_setup(model, 1 if layer is None else layer, target is not None, device)
+    return _walk(setup, pairs, bool(batch))
+
+
+def _pairs(text: str, target: str | None, batch: Sequence[str]) -> tuple[list[Pair], list[str]]:
+    """Return the sentences of the batch, and what is wrong with them."""
+    pairs: list[Pair] = [(clean(text), None if target is None else clean(target))]
+    causes = list[str]()
+    for line in batch:
+        parts = [clean(part) for part in line.split(SEPARATOR)]
+        if len(parts) != (1 if target is None else 2):
+            wanted = "a text" if target is None else f"a source and a target, SOURCE {SEPARATOR} TARGET"
+            causes.append(f"`batch`: wanted {wanted}, got {line!r}")
+        else:
+            pairs.append((parts[0], None if target is None else parts[1]))
+    if any(not part for pair in pairs for part in pair if part is not None):
+        causes.append("there is an empty text, and so nothing to walk through; give one word or more")
+    if len(batch) >= SENTENCES:
+        causes.append(
+            f"`batch`: a batch of at most {SENTENCES} sentences is shown, got {len(batch) + 1}; leave some out"
+        )
+    return pairs, causes
+
+
+def _problems(settings: SmallSettings, has_model: bool, layer: int | None) -> list[str]:
+    """Return what is wrong with the options, a sentence for each cause."""
+    if has_model:
+        names = [f"`{name}{'=True' * (name == 'unprojected')}`" for name in settings.given if name != "causal"]
+        causes = [f"{name}: a trained model has its own; leave {name} or `model` out" for name in names]
+        if settings.causal:
+            causes.append(
+                "`causal=True`: a trained encoder sees every token; give a target too, for the causal decoder"
+            )
+        return causes
+    causes = settings.problems()
+    if layer is not None:
+        causes.append("`layer`: random weights have one layer; give a `model` too, or leave it out")
+    return causes
+
+
+def _small_setup(settings: SmallSettings, pairs: Sequence[Pair]) -> _Setup:
+    source = WordVocabulary([source for source, _ in pairs])
+    target = WordVocabulary([target for _, target in pairs if target is not None])
+    sides = settings.sides()
+    sizes = f"D = {sides['size']}"
+    seed, norm, score = settings.seed or 0, sides["norm"], sides["score"]
+    heads = sides["heads"]
+    description = Text(
+        f"small random weights, seed {seed}, biases 0 · {sizes}, {heads} head{'s' * (heads > 1)}, "
+        f"{sides['feedforward']} "
+        f"hidden · {norm}-norm · score {score}" + " · not projected" * settings.unprojected,
+        f"작은 무작위 가중치(시드 {seed}), 편향 0 · {sizes}, 헤드 {heads}개, 은닉층 {sides['feedforward']} · "
+        f"{norm}-norm · 점수 "
+        f"{score}" + " · 투영 없음" * settings.unprojected,
+    )
+    return _Setup(small_model(settings, source, target), source, target, 0, False, settings.causal, description)
+
+
+def _trained_setup(model: str | Path | Translator, layer: int, has_target: bool, device: str) -> _Setup:
+    """Load a model. Raises UsageError if it has no such layer, or is no Transformer that translates."""
+    translator = model if isinstance(model, Translator) else load(model, device)
+    name = "the model" if isinstance(model, Translator) else str(model)
+    if not isinstance(translator, Translator):
+        raise UsageError(
+            f"{name}: this model captions images; a walkthrough takes text through a Transformer: give a translator, "
+            "or leave `model` out"
+        )
+    if not isinstance(translator.model, Model):
+        raise UsageError("an ensemble has no one layer; give one of its models")
+    kinds = {side: getattr(translator.settings.model, side).kind for side in ("encoder", "decoder")}
+    side = "decoder" if has_target else "encoder"
+    if kinds[side] != "transformer":
+        raise UsageError(
+            f"{name}: wanted a Transformer {side}, and this model has a {kinds['encoder']} encoder and a "
+            f"{kinds['decoder']} decoder; a text alone goes through the encoder, a source and a target through the "
+            "decoder; `regard show` draws other models"
+        )
+    count = len(getattr(translator.model, side).layers)
+    if not 1 <= layer <= count:
+        raise UsageError(f"`layer`: this {side} has layers 1 to {count}, got {layer}")
+    shown = Path(name).resolve().name if not isinstance(model, Translator) else name
+    korean = {"encoder": "인코더", "decoder": "디코더"}[side]
+    description = Text(f"{shown}: {side} layer {layer} of {count}", f"{shown}: {korean} {count}층 가운데 {layer}층")
+    vocabularies = translator.tokenizer.source, translator.tokenizer.target
+    return _Setup(translator.model.eval(), *vocabularies, layer - 1, True, False, description)
+
+
+@torch.no_grad()
+def _walk(setup: _Setup, pairs: Sequence[Pair], is_batch: bool) -> BlockWalkthrough:
+    """Run the model once, recorded, and read the steps from the record."""
+    ends = [EOS] * setup.has_source_end
+    sources = [[*setup.source.encode(source), *ends] for source, _ in pairs]
+    targets = [setup.target.encode(target) for _, target in pairs if target is not None]
+    source_tokens = [setup.source.tokens(ids) for ids in sources]
+    if causes := _length_problems([source_tokens, [setup.target.tokens(ids) for ids in targets]]):
+        raise UsageError(*causes)
+    model, device = setup.model, setup.model.device
+    batch, encoder, source_names = Batch.of(sources, device), model.encoder, _padded(source_tokens)
+    with record_calls(model) as calls, _causal(encoder if setup.causal else None):
+        if targets:
+            model(batch, pad([[BOS, *ids] for ids in targets])[0].to(device))
+        else:
+            encoder(batch)
+    if targets:
+        steps = _decoder_steps(setup, calls, source_names, targets)
+    else:
+        steps = _encoder_steps(setup, calls, source_names, sources)
+    return BlockWalkthrough(_title(setup, bool(targets)), _summary(setup, pairs), tuple(steps), is_batch)
+
+
+def _encoder_steps(setup: _Setup, calls: Calls, names: list[list[str]], ids: Sequence[Sequence[int]]) -> list[Step]:
+    encoder = setup.model.encoder
+    assert isinstance(encoder, TransformerEncoder), "checked with the options"
+    steps, layers = BlockSteps(calls, names), encoder.layers
+    numbers = _padded([[str(index) for index in row] for row in ids], "0")
+    steps.tokens([(texts.POSITION, _positions(names)), (texts.READ, names), (texts.TOKEN_ID, numbers)], "tokens")
+    _input_steps(steps, encoder, setup.layer)
+    steps.encoder_layer(layers[setup.layer], setup.causal)  # type: ignore[arg-type]
+    if setup.layer == len(layers) - 1:
+        steps.final_norm(encoder.norm)
+    return steps.steps
+
+
+def _decoder_steps(
+    setup: _Setup, calls: Calls, source_names: list[list[str]], targets: Sequence[Sequence[int]]
+) -> list[Step]:
+    decoder, encoder = setup.model.decoder, setup.model.encoder
+    assert isinstance(decoder, TransformerDecoder), "checked with the options"
+    names = _padded([setup.target.tokens([BOS, *ids]) for ids in targets])
+    predicted = _padded([setup.target.tokens([*ids, EOS]) for ids in targets])
+    steps, layers = BlockSteps(calls, names), decoder.layers
+    steps.source(calls[encoder].output.outputs, source_names)
+    rows = [(texts.POSITION, _positions(names)), (texts.READ, names), (texts.PREDICTED, predicted)]
+    steps.tokens(rows, "shifted")
+    _input_steps(steps, decoder, setup.layer)
+    steps.decoder_layer(layers[setup.layer], source_names)  # type: ignore[arg-type]
+    if setup.layer == len(layers) - 1:
+        steps.final_norm(decoder.norm)
+    return steps.steps
+
+
+def _input_steps(steps: BlockSteps, side: TransformerEncoder | TransformerDecoder, layer: int) -> None:
+    """Append embeddings and positions, and the input of a layer that is not the first."""
+    steps.embeddings(side.input_embedding)
+    if layer > 0:
+        steps.earlier_layers(side.layers[layer], layer + 1)
+
+
+def _length_problems(sides: Sequence[Sequence[Sequence[str]]]) -> list[str]:
+    """Return which texts are too long to be shown; `sides`: the tokens of the sources, and those of the targets."""
+    names, causes = ("source", "target") if sides[1] else ("text", ""), list[str]()
+    for name, side in zip(names, sides, strict=True):
+        for tokens in side:
+            if len(tokens) > LONGEST:
+                causes.append(
+                    f"the {name} has {len(tokens)} tokens; a walkthrough shows up to {LONGEST}: give a shorter one"
+                )
+            if (longest := max(map(len, tokens), default=0)) > LONGEST_TOKEN:
+                causes.append(
+                    f"the {name} has a word of {longest} characters; up to {LONGEST_TOKEN} are shown: shorten it"
+                )
+    return causes
+
+
+def _padded(rows: Sequence[list[str]], padding: str = PAD_NAME) -> list[list[str]]:
+    """Pad the names of tokens to equal length, as the batch is padded."""
+    longest = max(map(len, rows))
+    return [[*row, *[padding] * (longest - len(row))] for row in rows]
+
+
+def _positions(names: Sequence[Sequence[str]]) -> list[list[str]]:
+    return [[str(position) for position in range(len(row))] for row in names]
+
+
+@contextmanager
+def _causal(encoder: Any) -> Iterator[None]:
+    """Make the self-attention of an encoder causal while the block runs; None: of none."""
+
+    def add_causal(_: Attention, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
+        return args, {**kwargs, "causal": True}
+
+    attentions = [] if encoder is None else [layer.self_attention for layer in encoder.layers]
+    handles = [attention.register_forward_pre_hook(add_causal, with_kwargs=True) for attention in attentions]
+    try:
+        yield
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
+def _title(setup: _Setup, has_target: bool) -> Text:
+    if has_target:
+        return Text("A Transformer decoder block, number by number", "숫자로 따라가는 Transformer 디코더 블록")
+    if setup.causal:
+        return Text("A causal Transformer block, number by number", "숫자로 따라가는 인과적 Transformer 블록")
+    return Text("A Transformer encoder block, number by number", "숫자로 따라가는 Transformer 인코더 블록")
+
+
+def _summary(setup: _Setup, pairs: Sequence[Pair]) -> Text:
+    sentences = "; ".join(source if target is None else f"{source} → {target}" for source, target in pairs)
+    return Text(f"{sentences} · {setup.description.en}", f"{sentences} · {setup.description.ko}")

@@ -1,0 +1,378 @@
+"""Steps of a Transformer block, read from a recorded forward pass of the model itself.
+
+Layers, projections and norms are recorded; scores, mask, softmax and weighted values, which a fused kernel never keeps,
+are computed from the recorded queries and keys by the same score, mask and softmax as the model's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from regard.attention import SCORES, Attention, Memory
+from regard.attention.attention import attention_mask, masked_softmax
+from regard.attention.heads import split_heads
+from regard.attention.scores import Additive, General
+from regard.common.bilingual import Text, Words
+from regard.common.shapes import Array, Tensor
+from regard.layers.feedforward import FeedForward
+from regard.layers.positions import LearnedPositions, interleaved
+from regard.layers.residual import Residual
+from regard.learn.lessons import block_texts as texts
+from regard.learn.lessons.recording import Calls
+from regard.models.transformer import DecoderLayer, EncoderLayer, InputEmbedding
+from regard.visualisation.number_boxes import Step, Term
+
+Names = Sequence[Sequence[str]]
+"""Tokens of each sentence of the batch."""
+
+
+class BlockSteps:
+    """Steps of a block, in order.
+
+    `x` is the vector of every position as it passes through the sublayers: x₀ before the first, x₁ after it, and so on.
+    """
+
+    def __init__(self, calls: Calls, names: Names) -> None:
+        self.calls, self.names, self.steps = calls, names, list[Step]()
+        self._x, self._passed = torch.empty(0), 0
+        self._part, self._prefix = texts.INPUT, ""
+
+    def _add(self, key: str, worded: tuple[Text, Text], formula: str, terms: Sequence[Term], product: str = "") -> None:
+        """Append a step to the current part; `worded` is its title and its text."""
+        self.steps.append(Step(self._prefix + key, self._part, worded[0], formula, worded[1], tuple(terms), product))
+
+    def _begin(self, part: Text, key: str) -> None:
+        self._part, self._prefix = part, f"{key}."
+
+    # --- input
+
+    def source(self, outputs: Tensor, names: Names) -> None:
+        """Append the encoder's output, which cross-attention reads."""
+        self._part = texts.SOURCE
+        self._add("source", texts.worded("source"), "", [Term("m", array(outputs), "B S D", names)])
+        self._part = texts.INPUT
+
+    def tokens(self, rows: Sequence[tuple[Words, Sequence[Sequence[str]]]], kind: str) -> None:
+        """Append the tokens of each position, with their ids or what they are to predict."""
+        values = np.array([[list(line[sentence]) for _, line in rows] for sentence in range(len(self.names))])
+        term = Term(texts.TOKENS, values, "B rows T", [[name for name, _ in rows]], kind="tokens")
+        self._add("tokens", texts.worded(kind), "", [term])
+
+    def embeddings(self, inputs: InputEmbedding) -> None:
+        """Append embeddings, positions and their sum, which is the input of the first layer."""
+        embedding, positions = inputs.embedding, inputs.position_embedding
+        scale = "" if embedding.scale == 1 else f"{embedding.scale:.3f}"
+        worded = texts.worded("scaled_embeddings" if scale else "embeddings", scale=scale)
+        e = Term("e", array(self.calls[embedding].output), "B T D", self.names)
+        x = _like(e, "x₀", "=", self.calls[inputs].output)
+        self._add("embeddings", worded, "", [e])
+        if positions is None:
+            self._add("sum", texts.worded("no_positions"), "x₀ = e", [_again(e), x])
+            return
+        vectors = array(self.calls[positions].output)[0]
+        p = Term("p", vectors, "T D", [[str(position) for position in range(len(vectors))]])
+        self._positions(positions, p)
+        self._add("sum", texts.worded("sum"), "x₀ = e + p", [_again(e), _again(p, "+"), x])
+
+    def _positions(self, module: nn.Module, p: Term) -> None:
+        """Append the vectors of the positions, also in the paper's order of columns if the model has another."""
+        if isinstance(module, LearnedPositions):
+            self._add("positions", texts.worded("learned_positions"), "", [p])
+            return
+        D = p.values.shape[1]
+        waves = [[("sin", "cos")[column % 2] for column in range(D)]]
+        formula = "p(t, 2i) = sin(t / 10000^(2i/D)), p(t, 2i + 1) = cos(t / 10000^(2i/D))"
+        if isinstance(module, PaperOrder):
+            self._add("positions", texts.worded("positions", size=D), formula, [replace(p, columns=waves)])
+            return
+        paper = Term(texts.PAPER_ORDER, p.values[:, interleaved(D)], "T D", p.rows, waves)
+        self._add("positions", texts.worded("own_positions", size=D), formula, [p, paper])
+
+    def earlier_layers(self, layer: nn.Module, number: int) -> None:
+        """Append the input of a layer that is not the first."""
+        term = Term("x₀", array(self.calls[layer].input), "B T D", self.names)
+        self._add("earlier", texts.worded("earlier", last=number - 1, number=number), "", [term])
+
+    # --- layers
+
+    def encoder_layer(self, layer: EncoderLayer, is_causal: bool) -> None:
+        """Append self-attention and feed-forward network, each with add & norm."""
+        self._x = self.calls[layer].input
+        self._self_attention(layer, texts.CAUSAL if is_causal else texts.SELF)
+        self._feedforward(layer.feedforward, layer.feedforward_residual)
+
+    def decoder_layer(self, layer: DecoderLayer, source: Names) -> None:
+        """Append masked self-attention, cross-attention and feed-forward network, each with add & norm."""
+        self._x = self.calls[layer].input
+        self._self_attention(layer, texts.CAUSAL if layer.causal else texts.SELF)
+        self._begin(texts.CROSS, "cross")
+        name = self._norm_before(layer.cross_attention_residual)
+        self._attention(layer.cross_attention, name, ("m", source), "c")
+        self._add_and_norm(layer.cross_attention_residual, self.calls[layer.cross_attention].output, "c")
+        self._feedforward(layer.feedforward, layer.feedforward_residual)
+
+    def final_norm(self, norm: nn.Module) -> None:
+        """Append the norm after the last layer, if the model has one."""
+        if isinstance(norm, nn.LayerNorm):
+            self._part, self._prefix = texts.FINAL, ""
+            self._norm(norm, "final_norm", self._name, "output")
+
+    def _self_attention(self, layer: EncoderLayer | DecoderLayer, part: Text) -> None:
+        self._begin(part, "self")
+        name = self._norm_before(layer.self_attention_residual)
+        self._attention(layer.self_attention, name, (name, self.names), "z")
+        self._add_and_norm(layer.self_attention_residual, self.calls[layer.self_attention].output, "z")
+
+    def _feedforward(self, network: FeedForward, residual: Residual) -> None:
+        self._begin(texts.FEEDFORWARD, "feedforward")
+        name = self._norm_before(residual)
+        activation = texts.ACTIVATIONS[network.activation.__name__]
+        y = Term(name, array(self.calls[network].input), "B T D", self.names, repeated=True)
+        h = Term("h", array(self.calls[network.widen].output), "B T F", self.names, operator="=")
+        activated = _like(h, "h′", f"{activation} →", self.calls[network.narrow].input)
+        weights = _weights(network.widen, "1", "D F")
+        formula, worded = (
+            f"h = {_times(name, weights)}, h′ = {activation}(h)",
+            texts.worded("hidden", activation=activation),
+        )
+        self._add("hidden", worded, formula, [y, *weights, h, activated], _shapes(y, network.widen, h))
+        weights = _weights(network.narrow, "2", "F D")
+        f = Term("f", array(self.calls[network].output), "B T D", self.names, operator="=")
+        product = _shapes(activated, network.narrow, f)
+        terms = [_again(activated), *weights, f]
+        self._add("output", texts.worded("narrow"), f"f = {_times('h′', weights)}", terms, product)
+        self._add_and_norm(residual, self.calls[network].output, "f")
+
+    # --- add & norm
+
+    @property
+    def _name(self) -> str:
+        """The name of the vectors that the next sublayer gets."""
+        return f"x{texts.SUBSCRIPTS[self._passed]}"
+
+    def _norm_before(self, residual: Residual) -> str:
+        """Append the norm before a sublayer, if pre-norm; return the name of the sublayer's input."""
+        if not residual.pre:
+            return self._name
+        self._norm(residual.norm, "norm_before", self._name, "y")
+        return "y"
+
+    def _add_and_norm(self, residual: Residual, branch: Tensor, name: str) -> None:
+        """Append the sum of a sublayer's input and output, and the norm after it, unless pre-norm."""
+        x = Term(self._name, array(self._x), "B T D", self.names, repeated=True)
+        self._passed += 1
+        has_norm = not residual.pre and not isinstance(residual.norm, nn.Identity)
+        result = "s" if has_norm else self._name
+        self._x = self._x + branch if residual.connected else branch
+        total = _like(x, result, "=", self._x)
+        if residual.connected:
+            terms = [x, _again(_like(x, name, "", branch), "+"), total]
+            self._add("add", texts.worded("add"), f"{result} = {x.name} + {name}", terms)
+        else:
+            terms = [_again(_like(x, name, "", branch)), total]
+            self._add("add", texts.worded("no_residual"), f"{result} = {name}", terms)
+        if has_norm:
+            self._norm(residual.norm, "norm_after", "s", self._name)
+            self._x = self.calls[residual.norm].output
+
+    def _norm(self, norm: nn.Module, kind: str, name: str, result: str) -> None:
+        """Append a layer norm: mean and variance of each row, normalised rows, then scale and shift."""
+        x = self.calls[norm].input
+        before = Term(name, array(x), "B T D", self.names, repeated=True)
+        after = _like(before, result, "=", self.calls[norm].output)
+        if not isinstance(norm, nn.LayerNorm):
+            self._add("norm", texts.worded("batch_norm"), f"{result} = norm({name})", [before, after])
+            return
+        statistics = torch.stack([x.mean(-1), x.var(-1, unbiased=False)], -1)
+        normalised = F.layer_norm(x, norm.normalized_shape, eps=norm.eps)
+        n = _like(before, "n", "→", normalised)
+        terms = [
+            before,
+            Term(texts.STATISTICS, array(statistics), "B T 2", self.names, [["μ", "σ²"]], "→"),
+            n,
+            _again(n),
+            Term("γ", array(norm.weight[None]), "1 D", operator="⊙"),
+            Term("β", array(norm.bias[None]), "1 D", operator="+"),
+            after,
+        ]
+        formula = f"n = ({name} − μ) / √(σ² + ε), {result} = γ ⊙ n + β"
+        self._add("norm", texts.worded(kind, epsilon=np.format_float_positional(norm.eps)), formula, terms)
+
+    # --- attention
+
+    def _attention(self, attention: Attention, name: str, entries: tuple[str, Names], result: str) -> None:
+        """Append the steps from the projections to the output; `entries`: name and tokens of what is attended to."""
+        memory: Memory = self.calls[attention].args[1]
+        is_causal, window = (self.calls[attention].kwargs.get(option) for option in ("causal", "window"))
+        query = split_heads(self.calls[attention.query].output, attention.heads)
+        keys = split_heads(self.calls[attention.key].output, attention.heads)
+        if memory.keep is not None:
+            keys = keys * memory.keep[:, None, :, None]
+        Q = self._projection(attention.query, "Q", (name, self.names), query)
+        K = self._projection(attention.key, "K", entries, keys)
+        V = self._projection(attention.value, "V", entries, memory.values)
+        scores = self._scores(attention, (Q, K), memory, query)
+        keep = attention_mask(memory, query.shape[2], bool(is_causal), window)
+        weights = masked_softmax(attention.score(query, memory.keys), keep)
+        if keep is not None:
+            reasons = {"causal": bool(is_causal), "padding": memory.keep is not None, "window": window is not None}
+            scores = self._mask(scores, keep, [reason for reason, holds in reasons.items() if holds])
+        A = replace(_like(scores, "A", "softmax →", weights), kind="weights")
+        self._add(
+            "weights",
+            texts.worded("softmax"),
+            f"A = softmax({'masked ' * (keep is not None)}scores)",
+            [_again(scores), A],
+        )
+        context = Term("A·V", array(weights @ memory.values), "B H T E", self.names, operator="=")
+        terms = [_again(A), _again(V, "·"), context]
+        self._add("context", texts.worded("context"), "A·V", terms, _bmm("TSE", weights, memory.values))
+        self._output(attention.output, context, result)
+
+    def _projection(self, layer: nn.Module, letter: str, entries: tuple[str, Names], heads: Tensor) -> Term:
+        """Append the projection to queries, keys or values; return it, split into heads."""
+        call, (name, names), T = self.calls[layer], entries, "T" if letter == "Q" else "S"
+        x = Term(name, array(call.input), f"B {T} D", names, repeated=True)
+        result = Term(letter, array(call.output), f"B {T} D", names, operator="=")
+        split = Term(letter, array(heads), f"B H {T} E", names)
+        if isinstance(layer, nn.Linear):
+            weights, worded = _weights(layer, letter, "D D"), texts.worded(letter, count=heads.shape[1])
+        else:
+            weights, worded, result = [], texts.worded("unprojected", letter=letter), replace(result, repeated=True)
+        terms = [x, *weights, result, *([split] if heads.shape[1] > 1 else [])]
+        self._add(letter, worded, f"{letter} = {_times(name, weights)}", terms, _shapes(x, layer, result))
+        return split
+
+    def _scores(self, attention: Attention, compared: tuple[Term, Term], memory: Memory, query: Tensor) -> Term:
+        """Append the score of every query with every key."""
+        (Q, K), score = compared, attention.score
+        kind = next(name for name, cls in SCORES.items() if type(score) is cls)
+        values = score(query, memory.keys)
+        S = Term(texts.SCORES, array(values), "B H T S", Q.rows, K.rows, "=")
+        terms, dot, product = list[Term](), score.as_dot(query), ""
+        if isinstance(score, General):
+            terms += [_again(K), Term("Wᵀ", array(score.matrix.transpose(1, 2)), "H E E", operator="·")]
+        if not np.array_equal(array(memory.keys), K.values):
+            K = _like(K, "K′", "=" if terms else "", memory.keys)
+            terms.append(K)
+        if dot is not None:
+            if not torch.equal(dot[0], query):
+                Q = _like(Q, "Q′", "", dot[0])
+                terms.insert(0, Q)
+            terms += [_again(Q), _transposed(K)]
+            product = _bmm("TES", query, memory.keys.transpose(-1, -2))
+            if dot[1] != 1:
+                products = torch.matmul(dot[0], memory.keys.transpose(-1, -2))
+                terms.append(_like(S, f"{Q.name}·{K.name}ᵀ", "=", products))
+                S = replace(S, operator=f"÷ {1 / dot[1]:.4g} =")
+        elif isinstance(score, Additive):
+            terms += [Term("v", array(score.vector[:, None]), "H 1 E"), _again(Q, "· tanh("), _again(K, "+")]
+            S = replace(S, operator=") =")
+        worded = texts.worded(f"score_{kind}", size=query.shape[-1])
+        if isinstance(attention.value, nn.Identity) and attention.role != "cross":
+            worded = texts.with_diagonal(worded, *_diagonal(values, memory.keep))
+        self._add("scores", worded, texts.FORMULAS[kind], [*terms, S], product)
+        return S
+
+    def _mask(self, scores: Term, keep: Tensor, reasons: Sequence[str]) -> Term:
+        """Append the mask: hidden entries get the score −∞."""
+        B, _, T, S = scores.values.shape
+        hidden = ~keep.expand(B, 1, T, S).cpu().numpy()
+        mask = Term(texts.MASK, np.where(hidden[:, 0], -np.inf, 0.0), "B T S", scores.rows, scores.columns, "+", "mask")
+        masked = replace(scores, name=texts.MASKED, operator="=", values=np.where(hidden, -np.inf, scores.values))
+        self._add("mask", texts.mask(*reasons), "masked scores = scores + mask", [_again(scores), mask, masked])
+        return masked
+
+    def _output(self, layer: nn.Module, context: Term, result: str) -> None:
+        """Append the output: heads side by side, then projected."""
+        call, heads = self.calls[layer], context.values.shape[1]
+        joined = Term(texts.JOINED if heads > 1 else context.name, array(call.input), "B T D", self.names)
+        joined = joined if heads > 1 else _again(joined)
+        z = _like(joined, result, "=", call.output)
+        if isinstance(layer, nn.Linear):
+            weights, worded = _weights(layer, "O", "D D"), texts.worded("output", count=heads)
+        else:
+            weights, worded = [], texts.worded("no_output")
+        formula = f"{result} = {_times('[A·V]' if heads > 1 else 'A·V', weights)}"
+        self._add("output", worded, formula, [joined, *weights, z], _shapes(joined, layer, z))
+
+
+class PaperOrder(nn.Module):
+    """Sinusoidal positions with the columns in the paper's order: sine, cosine, sine, cosine and so on."""
+
+    def __init__(self, positions: nn.Module, size: int) -> None:
+        super().__init__()
+        self.positions, self.columns = positions, interleaved(size)
+
+    def forward(self, positions: Tensor) -> Tensor:
+        vectors: Tensor = self.positions(positions)
+        return vectors[..., self.columns]
+
+
+def array(tensor: Tensor) -> Array:
+    """Return a tensor as an array of 32-bit numbers on the host."""
+    numbers: Array = tensor.detach().float().cpu().numpy()
+    return numbers
+
+
+def _again(term: Term, operator: str = "") -> Term:
+    """Repeat a term as an operand."""
+    return replace(term, operator=operator, repeated=True)
+
+
+def _like(term: Term, name: Words, operator: str, values: Tensor) -> Term:
+    """Return other numbers with the axes and labels of a term."""
+    return replace(term, name=name, operator=operator, values=array(values), repeated=False)
+
+
+def _transposed(keys: Term) -> Term:
+    """Repeat keys as Kᵀ, an operand whose columns are the tokens."""
+    values = keys.values.swapaxes(-1, -2)
+    return Term(f"{keys.name}ᵀ", values, "B H E S", columns=keys.rows, operator="·", repeated=True)
+
+
+def _weights(layer: nn.Linear, suffix: str, letters: str) -> list[Term]:
+    """Return the matrix of a linear layer, and its bias unless that is zero."""
+    terms = [Term(f"W{suffix}", array(layer.weight.T), letters, operator="·")]
+    if layer.bias is not None and bool(layer.bias.any()):
+        terms.append(Term(f"b{suffix}", array(layer.bias[None]), f"1 {letters.split()[-1]}", operator="+"))
+    return terms
+
+
+def _times(name: str, weights: Sequence[Term]) -> str:
+    """Write the product with weights, and the sum with a bias, in symbols."""
+    return name + "".join((" + " if term.operator == "+" else "·") + str(term.name) for term in weights)
+
+
+def _diagonal(scores: Tensor, keep: Tensor | None) -> tuple[int, int]:
+    """Return in how many rows, of how many, the score of a vector with itself is the largest; padding aside."""
+    T = scores.shape[-1]
+    largest = scores.argmax(-1) == torch.arange(T, device=scores.device)  # (B, 1, T)
+    rows = torch.ones_like(largest) if keep is None else keep[:, None]
+    return int((largest & rows).sum()), int(rows.sum())
+
+
+def _shapes(x: Term, layer: nn.Module, result: Term) -> str:
+    """Return the shapes of a product with the matrix of a linear layer."""
+    if not isinstance(layer, nn.Linear):
+        return ""
+    shapes = (x.values.shape, layer.weight.T.shape, result.values.shape)
+    return "torch.matmul: {} × {} → {}".format(*map(_tuple, shapes))
+
+
+def _bmm(letters: str, left: Tensor, right: Tensor) -> str:
+    """Return the shapes of a batched product by head, as torch.bmm takes it: sentences and heads are one axis."""
+    (B, H, *rows), columns, (T, E, S) = left.shape, right.shape[3], tuple(letters)
+    shapes = [(B * H, *rows), (B * H, rows[1], columns), (B * H, rows[0], columns)]
+    symbols = f"(B·H, {T}, {E}) × (B·H, {E}, {S}) → (B·H, {T}, {S})"
+    return f"torch.bmm: {symbols} = {' × '.join(map(_tuple, shapes[:2]))} → {_tuple(shapes[2])}"
+
+
+def _tuple(shape: Sequence[int]) -> str:
+    return f"({', '.join(map(str, shape))})"

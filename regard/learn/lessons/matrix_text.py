@@ -1,0 +1,88 @@
+"""Matrices and steps as lines of a terminal; wide characters take two columns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from unicodedata import east_asian_width
+
+from regard.common.bilingual import Language, words_by
+from regard.visualisation.number_boxes import NumberMatrix, Step, Term, matrices
+
+NARROWEST, WIDEST = 7, 110
+"""Columns of the terminal: of a number, and of a line of text."""
+
+
+def format_steps(steps: Sequence[Step], is_batch: bool, language: Language) -> list[str]:
+    """Format steps below the headings of their parts; operands that were shown before are not shown again."""
+    lines, part = list[str](), None
+    for number, step in enumerate(steps, 1):
+        if step.part != part:
+            part = step.part
+            heading = part.by(language)
+            lines += ["", heading, "═" * text_width(heading)]
+        lines += ["", f"{number}. {step.title.by(language)}" + f":  {step.formula}" * bool(step.formula)]
+        lines += [f"   {line}" for line in _wrap(step.text.by(language), WIDEST - 3)]
+        lines += [f"   {step.product}"] * (is_batch and bool(step.product))
+        for term in step.terms:
+            if not term.repeated:
+                lines += _format_term(term, is_batch, language)
+    return lines
+
+
+def _format_term(term: Term, is_batch: bool, language: Language) -> list[str]:
+    lines, shape = list[str](), term.shape(is_batch)
+    for matrix in matrices(term):
+        parts = [words_by(term.name, language) + f" {_bracketed(shape)}" * bool(shape), matrix.label.by(language)]
+        if matrix.more is not None:
+            parts.append(matrix.more.by(language))
+        rows, columns = ([words_by(label, language) for label in labels] for labels in (matrix.rows, matrix.columns))
+        lines += format_matrix(", ".join(filter(None, parts)), rows, _cells(matrix), _with_ellipsis(columns, matrix))
+    return lines
+
+
+def _bracketed(shape: str) -> str:
+    return shape if shape.startswith("(") else f"({shape})"
+
+
+def _cells(matrix: NumberMatrix) -> list[tuple[str, ...]]:
+    return [(*row, "…") if matrix.more_columns else row for row in matrix.cells]
+
+
+def _with_ellipsis(columns: Sequence[str], matrix: NumberMatrix) -> Sequence[str]:
+    return (*columns, "…") if columns and matrix.more_columns else columns
+
+
+def _wrap(text: str, limit: int) -> list[str]:
+    lines = [""]
+    for word in text.split():
+        if lines[-1] and text_width(f"{lines[-1]} {word}") > limit:
+            lines.append("")
+        lines[-1] = f"{lines[-1]} {word}".strip()
+    return lines
+
+
+def format_matrix(
+    title: str, rows: Sequence[str], cells: Sequence[Sequence[str]], columns: Sequence[str] = ()
+) -> list[str]:
+    """Format a matrix as its title and a line per row, below the labels of its columns."""
+    widths = [max(NARROWEST, *(text_width(row[c]) for row in cells)) for c in range(len(cells[0]))]
+    if columns:
+        widths = [max(width, text_width(label)) for width, label in zip(widths, columns, strict=True)]
+    names = rows or ("",) * len(cells)
+    left = max(map(text_width, names))
+    lines = ["", title]
+    if columns:
+        lines.append("  " + " " * left + _line(columns, widths))
+    return lines + [
+        "  " + name + " " * (left - text_width(name)) + _line(row, widths)
+        for name, row in zip(names, cells, strict=True)
+    ]
+
+
+def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
+    return "".join(" " * (width + 1 - text_width(cell)) + cell for cell, width in zip(cells, widths, strict=True))
+
+
+def text_width(text: str) -> int:
+    """Return the columns of a terminal that a text takes: Hangul takes two."""
+    return sum(2 if east_asian_width(letter) in "WF" else 1 for letter in text)

@@ -1,0 +1,75 @@
+"""Derivation of a sentence, common to Korean and English: a sequence of clauses and connectives.
+
+Korean and English have their clauses in the same order, so a sentence is realised clause by clause, and no link leaves
+its clause.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from typing import Literal, NamedTuple
+
+from regard.learn.samples.lexicon import Adverb, Connective, Noun, Time, Vocative
+from regard.learn.samples.verbs import Verb
+
+
+class Word(NamedTuple):
+    """A surface word, and the parts of the derivation that it realises: words that share one are linked."""
+
+    text: str
+    realises: tuple[str, ...]
+
+
+class Frame(NamedTuple):
+    """Tense ("past", "present", "future"), aspect and polarity of a clause."""
+
+    tense: str
+    progressive: bool = False
+    negative: bool = False
+
+    @property
+    def time(self) -> str:
+        """The kind of time expression that fits: the tense; for the present, "habit" or "ongoing"."""
+        return self.tense if self.tense != "present" else "ongoing" if self.progressive else "habit"
+
+
+@dataclass(frozen=True)
+class Clause:
+    """A clause: who does what to whom, where, how and when. `place` is a goal for verbs of motion."""
+
+    frame: Frame
+    verb: Verb
+    subject: tuple[Noun, ...]
+    objects: tuple[Noun, ...] = ()
+    recipient: Noun | None = None
+    place: Noun | None = None
+    means: Noun | None = None
+    companion: Noun | None = None
+    adverb: Adverb | None = None
+    time: Time | None = None
+
+
+@dataclass(frozen=True)
+class Sentence:
+    """Clauses with a connective between each and the next; polite if someone is addressed."""
+
+    clauses: tuple[Clause, ...]
+    connectives: tuple[Connective, ...] = ()
+    vocative: Vocative | None = None
+
+    def __post_init__(self) -> None:
+        assert len(self.connectives) == len(self.clauses) - 1, "one connective between two clauses"
+
+
+@cache
+def fixed(
+    entry: Adverb | Time | Vocative | None, role: str, language: Literal["korean", "english"]
+) -> tuple[Word, ...]:
+    """Return a fixed expression in one language; with equally many words in both, they are linked one by one."""
+    if entry is None:
+        return ()
+    korean, english = entry.korean.split(), entry.english.split()
+    one_by_one = len(korean) == len(english)
+    words = korean if language == "korean" else english
+    return tuple(Word(word, (f"{role} {i}" if one_by_one else role,)) for i, word in enumerate(words))

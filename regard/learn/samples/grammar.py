@@ -1,0 +1,105 @@
+"""Grammar that draws sentences of an exact number of English words.
+
+Every connective and vocative costs one word. So the words of a sentence are first distributed among its clauses, and
+then each clause is drawn with its share.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from random import Random
+
+from regard.learn.samples.derivation import Clause, Sentence
+from regard.learn.samples.draft import Draft, Setting
+from regard.learn.samples.lexicon import COORDINATING, SUBORDINATING, VOCATIVES, Connective, Noun
+from regard.learn.samples.tenses import frames
+from regard.learn.samples.verbs import VERBS, Verb
+
+Combination = tuple[Verb, Noun]  # a verb and one of its objects
+
+SHORTEST, LONGEST_CLAUSE = 2, 14
+ATTEMPTS, TRIES = 100, 40  # for a sentence, for a clause
+TEMPORAL = ("when", "after", "before", "while")
+
+
+class Grammar:
+    """Draws sentences without the combinations `held_out`, unless one is requested."""
+
+    def __init__(self, rng: Random, held_out: Collection[Combination] = ()) -> None:
+        self.rng = rng
+        excluded = set(held_out)
+        self.objects = {verb: [noun for noun in verb.objects if (verb, noun) not in excluded] for verb in VERBS}
+
+    def sentence(self, words: int, combination: Combination | None = None) -> Sentence | None:
+        """Draw a sentence of exactly this many English words, with `combination` in its longest clause.
+
+        None if none was found: not every combination fits into few words.
+        """
+        assert words >= SHORTEST, f"no sentence has fewer than {SHORTEST} words"
+        for _ in range(ATTEMPTS):
+            sentence = self._attempt(words, combination)
+            if sentence:
+                return sentence
+        return None
+
+    def _attempt(self, words: int, combination: Combination | None) -> Sentence | None:
+        """Draw a sentence; None if a clause cannot be drawn with its share of words and its frame."""
+        rng = self.rng
+        vocative = rng.choice(VOCATIVES) if words > SHORTEST and rng.random() < 0.2 else None
+        shares = _shares(rng, words - (vocative is not None))
+        connectives = _connectives(rng, len(shares) - 1)
+        longest = shares.index(max(shares))
+        clauses: list[Clause] = []
+        previous: Connective | None = None
+        for i, frame in enumerate(frames(rng, connectives, shares)):
+            connective = connectives[i] if i < len(connectives) else None
+            setting = Setting(
+                shares[i], frame, vocative, _may_have_time(previous, connective), clauses[-1] if clauses else None
+            )
+            clause = self._clause(setting, connective, combination if i == longest else None)
+            if clause is None:
+                return None
+            clauses.append(clause)
+            previous = connective
+        return Sentence(tuple(clauses), tuple(connectives), vocative)
+
+    def _clause(
+        self, setting: Setting, connective: Connective | None, combination: Combination | None
+    ) -> Clause | None:
+        stative = not setting.frame.progressive and not (connective and connective.timeless)
+        for _ in range(TRIES):
+            verb = combination[0] if combination else self.rng.choice(VERBS)
+            if (verb.stative and not stative) or (setting.previous and verb is setting.previous.verb):
+                continue
+            objects = [combination[1]] if combination else self.objects[verb]
+            clause = Draft(self.rng, verb, objects, setting).finish()
+            if clause:
+                return clause
+        return None
+
+
+def _shares(rng: Random, words: int) -> list[int]:
+    """Draw the number of words of each clause; one word between two is the connective."""
+    shares: list[int] = []
+    while words > 4 and not (words <= LONGEST_CLAUSE and rng.random() < 0.55):
+        longest = min(words - 3, 12)
+        shares.append(round(rng.triangular(min(3, longest), longest, min(5, longest))))
+        words -= shares[-1] + 1
+    return [*shares, words]
+
+
+def _connectives(rng: Random, count: int) -> list[Connective]:
+    """Draw the connectives; a subordinate clause is followed by its main clause."""
+    drawn: list[Connective] = []
+    for _ in range(count):
+        free = not (drawn and drawn[-1].subordinate)
+        kind = SUBORDINATING if free and rng.random() < 0.5 else COORDINATING
+        drawn.append(rng.choices(kind, [connective.weight for connective in kind])[0])
+    return drawn
+
+
+def _may_have_time(previous: Connective | None, connective: Connective | None) -> bool:
+    """Return whether a clause may have a time: not a subordinate one, nor one after a temporal clause."""
+    if connective and connective.subordinate:
+        return False
+    return previous is None or previous.english not in TEMPORAL

@@ -1,0 +1,80 @@
+"""Korean clauses: particles, verb endings, politeness."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from regard.learn.samples.conjugation import Stem, conjugate
+from regard.learn.samples.derivation import Clause, Frame, Word, fixed
+from regard.learn.samples.hangul import particle
+from regard.learn.samples.lexicon import Connective, Noun
+from regard.learn.samples.verbs import Verb
+
+POLITE = {"나": "저", "우리": "저희"}
+BEFORE_GA = {"나": "내", "저": "제", "너": "네"}
+
+PROGRESS = Stem("있", static=True)
+NEGATION = {False: Stem("않"), True: Stem("않", static=True)}  # static after 있다: 먹지 않는다, but 먹고 있지 않다
+FUTURE = {"다": "것이다", "요": "거예요"}
+FUTURE_STEM = {False: "것이", True: "거"}
+
+
+def clause(content: Clause, connective: Connective | None, polite: bool) -> list[Word]:
+    """Realise a clause: subject, time, companion, means, place or goal, recipient, object, manner, verb."""
+    marked = "subject" if connective and connective.subordinate else "topic"
+    words = [*phrase(content.subject, "subject", marked, polite), *fixed(content.time, "time", "korean")]
+    if content.companion:
+        words += [*phrase((content.companion,), "companion", "with", polite), Word("함께", ("companion",))]
+    if content.means:
+        words += phrase((content.means,), "means", "means")
+    if content.place:
+        words += phrase((content.place,), "place", "at" if content.verb.goal == "never" else "to")
+    if content.recipient:
+        words += phrase((content.recipient,), "recipient", "for", polite)
+    if content.objects:
+        words += phrase(content.objects, "object", "object", polite)
+    return [
+        *words,
+        *fixed(content.adverb, "adverb", "korean"),
+        *predicate(content.verb, content.frame, connective, polite),
+    ]
+
+
+@cache
+def phrase(nouns: tuple[Noun, ...], role: str, marked: str, polite: bool = False) -> tuple[Word, ...]:
+    """Realise one noun, or two joined by 와/과; the last bears the particle that marks the role."""
+    *first, last = [POLITE.get(noun.korean, noun.korean) if polite else noun.korean for noun in nouns]
+    if marked == "subject":
+        last = BEFORE_GA.get(last, last)
+    words = [Word(particle(noun, "with"), (f"{role} 0", f"{role} and")) for noun in first]
+    return (*words, Word(particle(last, marked), (f"{role} {len(first)}", role)))
+
+
+@cache
+def predicate(verb: Verb, frame: Frame, connective: Connective | None, polite: bool) -> tuple[Word, ...]:
+    """Realise the verb group and the connective: 먹는다, 먹고 있었다, 먹지 않을 것이다, 먹었기 때문에."""
+    ending = connective.ending if connective else "요" if polite else "다"
+    if connective and connective.timeless:
+        words = [Word(conjugate(verb.stem, ending), ("verb", "tense", "aspect"))]
+    else:
+        words = _group(verb.stem, frame, ending, polite)
+    if connective and connective.noun:
+        words.append(Word(connective.noun, ("connective",)))
+    elif connective:
+        words[-1] = Word(words[-1].text, (*words[-1].realises, "connective"))
+    return tuple(words)
+
+
+def _group(stem: Stem, frame: Frame, ending: str, polite: bool) -> list[Word]:
+    """Return the verb, then 있다, 않다 and 것이다 as the frame requires: each governs the ending before it."""
+    words, part = [], "verb"
+    if frame.progressive:
+        words.append(Word(conjugate(stem, "고"), (part,)))
+        stem, part = PROGRESS, "aspect"
+    if frame.negative:
+        words.append(Word(conjugate(stem, "지"), (part,)))
+        stem, part = NEGATION[stem.static], "polarity"
+    if frame.tense == "future":
+        future = FUTURE.get(ending, FUTURE_STEM[polite] + ending)
+        return [*words, Word(conjugate(stem, "을"), (part,)), Word(future, ("tense",))]
+    return [*words, Word(conjugate(stem, ending, frame.tense == "past"), (part, "tense"))]

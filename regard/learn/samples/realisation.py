@@ -1,0 +1,51 @@
+"""Realisation of a derivation as a Korean and an English sentence with their word alignment."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+from regard.learn.samples import english, korean
+from regard.learn.samples.derivation import Sentence, Word, fixed
+from regard.learn.samples.lexicon import Vocative
+from regard.learn.samples.pairs import AlignedPair
+
+Words = list[Word]
+
+
+def realise(sentence: Sentence) -> AlignedPair:
+    """Realise both sentences, and link the words that realise the same part of the derivation."""
+    source: Words = []
+    target: Words = []
+    links: list[tuple[int, int]] = []
+    for korean_words, english_words in _segments(sentence):
+        links += [(i + len(source), j + len(target)) for i, j in _links(korean_words, english_words)]
+        source += korean_words
+        target += english_words
+    text = " ".join(word.text for word in target)
+    return AlignedPair(" ".join(word.text for word in source), text[0].upper() + text[1:], tuple(sorted(links)))
+
+
+def _segments(sentence: Sentence) -> list[tuple[Words, Words]]:
+    """Return the Korean and English words of the vocative, then of each clause."""
+    polite = sentence.vocative is not None
+    segments = [_address(sentence.vocative)] if sentence.vocative else []
+    for clause, connective in zip(sentence.clauses, (*sentence.connectives, None), strict=True):
+        segments.append((korean.clause(clause, connective, polite), english.clause(clause, connective)))
+    return segments
+
+
+def _address(vocative: Vocative) -> tuple[Words, Words]:
+    return _with_comma(fixed(vocative, "vocative", "korean")), _with_comma(fixed(vocative, "vocative", "english"))
+
+
+def _with_comma(words: tuple[Word, ...]) -> Words:
+    return [*words[:-1], words[-1]._replace(text=words[-1].text + ",")]
+
+
+def _links(source: Words, target: Words) -> set[tuple[int, int]]:
+    """Return the pairs of positions whose words share a part of the derivation."""
+    positions = defaultdict(list)
+    for j, word in enumerate(target):
+        for part in word.realises:
+            positions[part].append(j)
+    return {(i, j) for i, word in enumerate(source) for part in word.realises for j in positions.get(part, ())}

@@ -1,0 +1,51 @@
+"""Bulk translation: files of any length, in chunks, into a resumable output.
+
+`Lines` (a file or standard input) → `chunks` → `LineParser` (texts and constraints) → `ChunkTranslator` →
+`OutputFormat` (text or JSON lines) → `ResumableOutput`, whose `OutputMark` says how far the work has come; `remaining`
+skips the chunks that are done.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from regard.common.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from regard.pipeline.bulk.chunk_translator import ChunkResult, ChunkTranslator, unknown_script
+    from regard.pipeline.bulk.line_parser import LineParser
+    from regard.pipeline.bulk.lines import Chunk, Lines, chunks, remaining
+    from regard.pipeline.bulk.output import OutputMark, ResumableOutput, StreamedOutput
+    from regard.pipeline.bulk.output_format import OutputFormat
+
+__all__ = [
+    "Chunk",
+    "ChunkResult",
+    "ChunkTranslator",
+    "LineParser",
+    "Lines",
+    "OutputFormat",
+    "OutputMark",
+    "ResumableOutput",
+    "StreamedOutput",
+    "chunks",
+    "remaining",
+    "unknown_script",
+]
+
+_MODULES = {
+    "Chunk": "lines",
+    "ChunkResult": "chunk_translator",
+    "ChunkTranslator": "chunk_translator",
+    "LineParser": "line_parser",
+    "Lines": "lines",
+    "OutputFormat": "output_format",
+    "OutputMark": "output",
+    "ResumableOutput": "output",
+    "StreamedOutput": "output",
+    "chunks": "lines",
+    "remaining": "lines",
+    "unknown_script": "chunk_translator",
+}
+
+__getattr__, __dir__ = lazy_names(__name__, _MODULES)

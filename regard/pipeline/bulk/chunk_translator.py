@@ -1,0 +1,93 @@
+"""Translate one chunk of lines, format the results, and collect the warnings by line number."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from regard.common.errors import DataError, LineError, LineWarning
+from regard.pipeline.bulk.line_parser import PLAIN_TEXT, LineParser
+from regard.pipeline.bulk.lines import Chunk
+from regard.pipeline.bulk.output_format import OutputFormat
+
+if TYPE_CHECKING:
+    from regard.pipeline import RuntimeTranslator, Translation, Translator
+
+
+@dataclass(frozen=True)
+class ChunkResult:
+    """A chunk's formatted results and warnings, and how many of its lines are of known script, unknown, or doubtful."""
+
+    text: str
+    notes: tuple[str, ...]
+    known: int
+    unknown: int
+    doubtful: int = 0
+
+
+@dataclass(frozen=True)
+class ChunkTranslator:
+    """Translates chunks of the file `name`, with the options of `Translator.translate`."""
+
+    name: str
+    format: OutputFormat | Callable[[int, Translation], str]
+    options: Mapping[str, Any]
+    parser: LineParser = PLAIN_TEXT
+
+    def __call__(self, translator: Translator | RuntimeTranslator, chunk: Chunk) -> ChunkResult:
+        """Translate a chunk; the result does not depend on other chunks."""
+        texts, constraints = self.parser(chunk)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always", LineWarning)
+            try:
+                translations = translator.translate(texts, constraints=constraints, **self.options)
+            except LineError as problem:
+                raise problem.in_file(self.name, chunk.start) from None
+        notes = [self._note(warning.message, chunk) for warning in caught]
+        unknown, note = unknown_script(translator, self.name, texts, chunk.start)
+        text = "".join(self.format(number, result) for number, result in enumerate(translations, chunk.start))
+        known = sum(map(bool, map(str.strip, texts))) - unknown
+        doubtful = sum(translation.doubtful for translation in translations)
+        return ChunkResult(text, (*notes, *([note] if note else [])), known, unknown, doubtful)
+
+    def _note(self, warning: Warning | str, chunk: Chunk) -> str:
+        line = f"{self.name}, line {chunk.start + warning.index}: " if isinstance(warning, LineWarning) else ""
+        return f"{line}{warning}"
+
+
+def unknown_script(
+    translator: Translator | RuntimeTranslator, name: str, lines: Sequence[str], start: int = 1
+) -> tuple[int, str | None]:
+    """Count the lines most of whose characters were never seen in training, and return a warning that names them.
+
+    Translations of such lines are meaningless. `start` is the number of the first line in the file `name`.
+    """
+    unknown_share = translator.tokenizer.source.unknown_share
+    written = ((number, line) for number, line in enumerate(lines, start) if any(map(str.isalpha, line)))
+    unknown = [f"{number}" for number, line in written if unknown_share(line) > 0.5]
+    if not unknown:
+        return 0, None
+    many = len(unknown) > 1
+    numbers = ", ".join(unknown[:5]) + (f" and {len(unknown) - 5} more" if len(unknown) > 5 else "")
+    return len(unknown), (
+        f"{name}, line{'s' if many else ''} {numbers}: most characters were never seen in training, so the "
+        f"translation{'s mean' if many else ' means'} nothing; check that this is the language of the model"
+    )
+
+
+def doubt_note(name: str, doubtful: int, lines: int) -> tuple[str, ...]:
+    """Return the warning of doubtful translations, if there are any among those of `lines` lines."""
+    count = f"{name}: {doubtful:,} of {lines:,} lines {'is' if doubtful == 1 else 'are'} doubtful"
+    why = "the model has less confidence in them than in 97 % of the lines that it was validated with"
+    return (f"{count}: {why}; `format=jsonl` marks them",) if doubtful else ()
+
+
+def unknown_script_only(name: str, model: Path) -> DataError:
+    """Return the error of a file none of whose lines is in a script that the model has seen in training."""
+    return DataError(
+        f"{name}: no line is in a script that {model} has seen in training, so no translation can be right; check that "
+        "this is the model for these lines"
+    )

@@ -1,0 +1,105 @@
+"""Lines in chunks at fixed line numbers: no batch crosses a chunk's border, so work can resume at any of them."""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from itertools import chain, islice
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from regard.common.errors import DataError
+from regard.data.text import READ_LINE, LineReader
+
+if TYPE_CHECKING:
+    from regard.pipeline.bulk.output import ResumableOutput, StreamedOutput
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """Consecutive lines that are translated together."""
+
+    number: int  # counted from 0
+    start: int  # the number of its first line, counted from 1
+    lines: tuple[str, ...]
+    digest: str  # SHA-256 of the digest before and its lines, so that a changed file is noticed when work resumes
+
+    @property
+    def end(self) -> int:
+        """The number of its last line."""
+        return self.start + len(self.lines) - 1
+
+
+def chunks(lines: Iterable[str], size: int) -> Iterator[Chunk]:
+    """Group lines into chunks of `size`; the last may be shorter."""
+    stream, digest, number = iter(lines), "", 0
+    while group := tuple(islice(stream, size)):
+        digest = _extend(digest, group)
+        yield Chunk(number, number * size + 1, group, digest)
+        number += 1
+
+
+def _extend(digest: str, lines: Iterable[str]) -> str:
+    return hashlib.sha256((digest + "".join("\n" + line for line in lines)).encode()).hexdigest()
+
+
+def remaining(all_chunks: Iterable[Chunk], output: StreamedOutput | ResumableOutput, name: str) -> Iterator[Chunk]:
+    """Skip the chunks that are done. Raises DataError if they were made from other lines.
+
+    If the file has grown since, its last chunk may have been shorter than it is now: that one is taken back from the
+    output and yielded again, because no batch may depend on where a file ended once.
+    """
+    mark, stream = output.mark, iter(all_chunks)
+    if not mark.chunks:
+        return stream
+    before, last = "", None
+    for last in islice(stream, mark.chunks):
+        before = last.digest if last.number < mark.chunks - 1 else before
+    if last is None or _extend(before, last.lines[: mark.lines - last.start + 1]) != mark.digest:
+        raise DataError(
+            f"{name}: lines 1 to {mark.lines:,} are translated already, and have changed since; give the file as it "
+            "was, or translate into another file"
+        )
+    if last.end == mark.lines:
+        return stream
+    output.take_back()
+    return chain([last], stream)
+
+
+class Lines:
+    """The lines of a text file, or of standard input if its name is -; never all of them in memory.
+
+    A line has at most `max_line` characters. Each is yielded as soon as it is there.
+    """
+
+    def __init__(self, file: str, max_line: int = READ_LINE, keep_ends: bool = False) -> None:
+        self.file, self.max_line, self.keep_ends = file, max_line, keep_ends
+        self.name = "standard input" if file == "-" else file
+        self.typed = file == "-" and sys.stdin.isatty()  # by a person, who waits for an answer to each line
+
+    def checked(self, check: Callable[[Chunk], object] = lambda _: None) -> int | None:
+        """Read all lines once and count them, so that an error in line 900,000 is reported before hours of work.
+
+        Returns None for what can be read only once. Raises DataError, and what `check` raises of some chunk.
+        """
+        if self.file == "-" or Path(self.file).is_fifo() or Path(self.file).is_char_device():
+            return None
+        total = 0
+        for chunk in chunks(self, 1000):
+            check(chunk)
+            total = chunk.end
+        return total
+
+    def __iter__(self) -> Iterator[str]:
+        return self._read()
+
+    def _read(self) -> Iterator[str]:
+        reader = LineReader(self.name, self.max_line, keep_ends=self.keep_ends, takes_pipes=True)
+        if self.file == "-":
+            yield from reader.lines_of(sys.stdin.buffer, is_stream=True)
+        else:
+            yield from reader
+        if reader.causes:
+            raise DataError(*reader.causes)

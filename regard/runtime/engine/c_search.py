@@ -1,0 +1,157 @@
+"""The C library as the search of a model in memory, given token ids, or the outputs of an encoder that PyTorch runs."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+import torch
+
+from regard.common.shapes import Array
+from regard.model_folder import ModelFolder
+from regard.models import Batch
+from regard.runtime import model as runtime
+from regard.runtime.engine.continuous_batching import DecodeRequest
+from regard.runtime.engine.packed_model import PackedModel
+from regard.runtime.engine.runtime_file import position_counts, runtime_file
+from regard.search import BannedPhrase, Hypothesis, Rule, SearchSettings, SuppressTokens, Task, Term
+from regard.search.rules import LengthPenalty
+from regard.search.search_steps import SearchStep
+
+_TOGETHER = 512
+"""Requests of one call of the library, which Ctrl-C does not end: it goes on in its thread."""
+_CALL_LENGTH, _BATCH_LENGTH = 16_384, 2_048
+"""About the most that the sources of one call are long, and those that PyTorch encodes together, in tokens."""
+COMPLETION = np.dtype([("before", np.uintp), *((name, np.int32) for name in ("size", "token", "at_boundary", "rest"))])
+"""Records of `RegardCompletion` of regard.h."""
+
+
+class LibraryModel:
+    """A packed model with its tokenizer, opened by the library from memory."""
+
+    def __init__(self, folder: ModelFolder, packed: PackedModel) -> None:
+        """Write the model as a runtime file into memory. Raises ValueError if it cannot hold the tokens."""
+        self._model = runtime.RuntimeModel.from_memory(runtime_file(folder, packed, None, {}, reads_text=False))
+        self._max_source, self._max_steps = position_counts(folder.settings.search, packed.max_target)
+        self._vocabulary, self._is_bfloat16 = folder.tokenizer.target, packed.precision == "bfloat16"
+        self._encoder: Any = None if packed.programs.encoder else packed.model.encoder  # that PyTorch runs
+        self._tables: WeakKeyDictionary[BannedPhrase, tuple[Array, Array]] = WeakKeyDictionary()
+
+    def why_not(self, requests: Sequence[DecodeRequest], settings: SearchSettings, rules: Sequence[Rule]) -> str | None:
+        """Return why the library cannot search as these settings, rules and tasks say; None if it can."""
+        causes = {
+            "groups of beams": settings.groups > 1,
+            "rules of its own": tuple(rules) != (SuppressTokens(),),
+            "samples with required terms": settings.sample and any(request.task.terms for request in requests),
+            "limits of its own": not all(map(self._fits, requests)),
+        }
+        return next((f"the last search had {cause}" for cause, is_there in causes.items() if is_there), None)
+
+    def _fits(self, request: DecodeRequest) -> bool:
+        """Return whether source and target have positions in the library's model, and the vocabulary is its own."""
+        task, vocabulary = request.task, self._vocabulary
+        has_room = self._encoder is not None or request.source_length <= self._max_source
+        has_room = has_room and len(task.prefix) < task.max_steps <= self._max_steps
+        has_own = all(phrase.surfaces is vocabulary.surface_bytes for phrase in task.banned)
+        return has_room and has_own and len(task.banned) <= 1 and task.byte_tokens is vocabulary.byte_tokens
+
+    def decode(
+        self, requests: Sequence[DecodeRequest], settings: SearchSettings, threads: int
+    ) -> list[list[Hypothesis]]:
+        """Search for the targets of requests; return the hypotheses of each, best first."""
+        results, options = list[list[Hypothesis]](), _options(settings, threads)
+        order = sorted(range(len(requests)), key=lambda index: -requests[index].source_length)
+        for part in _cut([requests[index] for index in order], _CALL_LENGTH):
+            constraints = [self._constraints(request.task) for request in part]
+            targets, _ = self._model.search(self._sources(part), constraints, options)
+            results += [_hypotheses(ranked, settings) for ranked in targets]
+        return [hypotheses for _, hypotheses in sorted(zip(order, results, strict=True))]
+
+    def stream(self, request: DecodeRequest, settings: SearchSettings, threads: int) -> Iterator[tuple[int, ...]]:
+        """Yield the token ids of one target after each step, end of sentence not counted."""
+        constraints, (source,) = self._constraints(request.task), self._sources([request])
+        return self._model.stream_ids(source, constraints, _options(settings, threads))
+
+    def trace(
+        self, request: DecodeRequest, settings: SearchSettings, threads: int
+    ) -> tuple[list[Hypothesis], list[SearchStep]]:
+        """Search for the target of one request; return its hypotheses, best first, and the steps of the search."""
+        options = _options(settings, threads)
+        options.trace = 1
+        (ranked,), steps = self._model.search(self._sources([request]), [self._constraints(request.task)], options)
+        return _hypotheses(ranked, settings), steps
+
+    def _sources(self, requests: Sequence[DecodeRequest]) -> list[runtime.Source]:
+        """Return sources as the library takes them."""
+        if self._encoder is None:
+            return [request.source_ids for request in requests]
+        return [source for batch in _cut(requests, _BATCH_LENGTH) for source in self._encode(batch)]
+
+    @torch.inference_mode()
+    def _encode(self, batch: Sequence[DecodeRequest]) -> list[runtime.EncodedSource]:
+        """Encode with PyTorch, all at once; of the lower precisions it supports bfloat16."""
+        with torch.autocast("cpu", torch.bfloat16, enabled=self._is_bfloat16):
+            encoded = self._encoder(Batch.of([request.source for request in batch]))
+        outputs, embedded, summary = encoded.outputs.float(), encoded.embedded.float(), encoded.summary.float()
+        keep = torch.ones_like(outputs[..., 0], dtype=torch.bool) if encoded.keep is None else encoded.keep
+        rows = zip(batch, keep, outputs, embedded, summary.flatten(1), strict=True)
+        return [runtime.EncodedSource(r.source_length, o[k].numpy(), e[k].numpy(), s.numpy()) for r, k, o, e, s in rows]
+
+    def _constraints(self, task: Task) -> runtime.Constraints:
+        """Return the constraints of a task as the library takes them."""
+        terms, prefix = (runtime.Term * len(task.terms))(*map(_term, task.terms)), _integers(task.prefix)
+        table = self._table(task.banned[0]) if task.banned else np.zeros(0, COMPLETION)
+        banned = table.ctypes.data, len(table)
+        return runtime.Constraints(prefix, len(prefix), terms, len(terms), *banned, task.max_steps, task.sampling_key)
+
+    def _table(self, phrase: BannedPhrase) -> Array:
+        """Return the completions of phrases as the library takes them, made once."""
+        if phrase not in self._tables:
+            ways = sorted(phrase.completions, key=lambda way: (len(way[0]), way[0]))
+            text, table = (
+                np.frombuffer(b"".join(way[0] for way in ways) + b" ", np.uint8),
+                np.zeros(len(ways), COMPLETION),
+            )
+            for row, (before, token, at_boundary) in zip(table, ways, strict=True):
+                row["size"], row["token"], row["at_boundary"] = len(before), token, at_boundary
+            table["before"] = text.ctypes.data + np.cumsum(table["size"]) - table["size"]
+            self._tables[phrase] = table, text
+        return self._tables[phrase][0]
+
+
+def _cut(requests: Sequence[DecodeRequest], length: int) -> Iterator[Sequence[DecodeRequest]]:
+    """Cut requests, longest first, into parts that are, padded, about this long in all, of at most _TOGETHER."""
+    while requests:
+        count = max(1, min(_TOGETHER, length // requests[0].source_length))
+        yield requests[:count]
+        requests = requests[count:]
+
+
+def _hypotheses(ranked: Sequence[tuple[tuple[int, ...], float, bool]], settings: SearchSettings) -> list[Hypothesis]:
+    penalty = LengthPenalty(settings.length_penalty)
+    return [Hypothesis(ids, score * penalty(len(ids) + 1), score, is_complete) for ids, score, is_complete in ranked]
+
+
+def _options(settings: SearchSettings, threads: int) -> runtime.Options:
+    s = settings
+    lengths = (s.max_ratio, s.max_extra, s.min_length, s.max_length or -1)
+    return runtime.Options(
+        *(s.beam, s.beam, s.length_penalty, *lengths, s.no_repeat_ngram, 1, 1, threads, 0, 0, 0, 0, int(s.sample)),
+        *(s.temperature, s.top_p or 0.0, s.seed, s.top_k or 0),
+    )
+
+
+def _term(term: Term) -> runtime.Term:
+    forms = (*term.forms, *term.initial_forms)
+    may_follow = None if term.may_follow is None else term.may_follow.ctypes.data
+    ids = _integers(chain.from_iterable(forms))
+    return runtime.Term(ids, _integers(map(len, forms)), len(term.forms), len(term.initial_forms), may_follow)
+
+
+def _integers(values: Iterable[int]) -> Any:
+    ids = tuple(values)
+    return (ctypes.c_int32 * len(ids))(*ids)

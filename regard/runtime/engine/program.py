@@ -1,0 +1,213 @@
+"""Programs for the native kernels: a model's arithmetic as a list of operations on registers."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+import torch
+
+from regard.common.shapes import Array
+from regard.runtime.native import kernels
+
+Precision = Literal["float32", "bfloat16", "int8"]
+PRECISIONS: dict[str, int] = {"float32": 0, "bfloat16": 1, "int8": 2}
+GROUP = {"float32": 1, "bfloat16": 2, "int8": 4}
+BYTES = {"float32": 4, "bfloat16": 2, "int8": 1}
+ACTIVATIONS = {"none": 0, "relu": 1, "gelu": 2, "silu": 3, "tanh": 4}
+KINDS = (
+    "embed", "norm", "linear", "copy", "store_block", "store_memory", "encoder_attention", "cross_attention",
+    "cached_attention", "additive_attention", "load_state", "gru", "lstm", "tanh", "rnn", "unit_norm", "glu", "mix",
+    "window", "past_window", "gate", "top_tokens",
+)  # fmt: skip
+PANEL, LANES = 64, 16
+Positions = Callable[[int], Array]
+"""The embeddings (n, D) of the first n positions."""
+Layer = tuple[torch.Tensor, torch.Tensor]
+
+
+class Weight(ctypes.Structure):
+    _fields_ = (
+        *((name, ctypes.c_int32) for name in ("precision", "inputs", "outputs", "padded")),
+        *((name, ctypes.c_void_p) for name in ("panels", "scales", "sums", "bias")),
+    )
+
+
+class _Operation(ctypes.Structure):
+    _fields_ = (
+        *(
+            (name, ctypes.c_int32)
+            for name in ("kind", "source", "target", "extra", "column", "size", "heads", "activation")
+        ),
+        ("offset", ctypes.c_int64),
+        ("scale", ctypes.c_float),
+        ("extent", ctypes.c_int32),
+        *((name, ctypes.c_void_p) for name in ("table", "second", "weight")),
+    )
+
+
+def address(array: Array) -> int:
+    """Return the address of an array's first number."""
+    return array.__array_interface__["data"][0]  # type: ignore[no-any-return]
+
+
+@dataclass
+class Builder:
+    """Builds a program. Registers are numbered; each is a matrix with a row for each row of the input."""
+
+    precision: Precision
+    widths: list[int] = field(default_factory=list)
+    operations: list[_Operation] = field(default_factory=list)
+    buffers: list[Any] = field(default_factory=list)  # own the memory that operations point into
+    positions: tuple[int, Positions] | None = None  # the operation that adds them, and their embeddings
+
+    def register(self, width: int) -> int:
+        """Add a register; return its number."""
+        self.widths.append(width)
+        return len(self.widths) - 1
+
+    def embed(self, table: torch.Tensor, scale: float, positions: Positions | None = None) -> int:
+        """Embed the input tokens: rows of the table (V, D) times a scale, plus those of their positions."""
+        target = self.register(table.shape[1])
+        if positions is not None:
+            self.positions = (len(self.operations), positions)
+        self._add("embed", target=target, size=table.shape[1], scale=scale, table=self._floats(table))
+        return target
+
+    def norm(self, source: int, layer: torch.nn.LayerNorm, target: int | None = None) -> int:
+        """Apply layer normalisation to a register."""
+        target = self.register(self.widths[source]) if target is None else target
+        weight, bias = self._floats(layer.weight), self._floats(layer.bias)
+        self._add("norm", source, target, size=self.widths[source], scale=layer.eps, table=weight, second=bias)
+        return target
+
+    def linear(
+        self,
+        source: int,
+        weight: torch.Tensor,
+        bias: torch.Tensor | None = None,
+        *,
+        activation: str = "none",
+        plus: int = -1,
+        target: int | None = None,
+        column: int = 0,
+        offset: int = 0,
+    ) -> int:
+        """Apply a linear layer (V, K) and an activation to columns of `source` from `offset` on; add register `plus`.
+
+        The result goes to columns of `target` from `column` on; None: a new register.
+        """
+        target = self.register(weight.shape[0]) if target is None else target
+        self._add(
+            "linear",
+            source,
+            target,
+            extra=plus,
+            column=column,
+            offset=offset,
+            activation=ACTIVATIONS[activation],
+            weight=self._weight(weight, bias),
+        )
+        return target
+
+    def add(self, kind: str, source: int = -1, target: int = -1, **fields: Any) -> None:
+        """Add an operation of any other kind; tensors among its fields are copied."""
+        values = {k: self._floats(v) if isinstance(v, torch.Tensor) else v for k, v in fields.items()}
+        if isinstance(activation := values.get("activation"), str):
+            values["activation"] = ACTIVATIONS[activation]
+        self._add(kind, source, target, **values)
+
+    def mix(self, first: int, second: int, scale: float, target: int | None = None) -> int:
+        """Add two registers, and multiply the sum by a scale."""
+        target = self.register(self.widths[first]) if target is None else target
+        self._add("mix", first, target, extra=second, size=self.widths[first], scale=scale)
+        return target
+
+    def rnn(
+        self, cell: str, source: int, hidden: Layer, *, target: int, cells: int, column: int, backwards: bool
+    ) -> None:
+        """Run an RNN over whole sentences: hidden states into `target`, LSTM cells into `cells`, from `column` on.
+
+        `source` holds the input projections of the gates, `hidden` the weight and bias of the hidden projection.
+        """
+        weight, size = self._weight(*hidden), hidden[0].shape[1]
+        kind, heads = KINDS.index(cell), int(backwards)
+        self._add("rnn", source, target, extra=cells, column=column, size=size, extent=kind, heads=heads, weight=weight)
+
+    def top_tokens(self, source: int, weight: torch.Tensor, bias: torch.Tensor | None) -> None:
+        """Find the likeliest tokens by an output projection, without keeping its logits."""
+        self._add("top_tokens", source, weight=self._weight(weight, bias))
+
+    def build(self) -> Program:
+        """Return the program."""
+        operations = (_Operation * len(self.operations))(*self.operations)
+        return Program(operations, self.widths, self.buffers, self.positions)
+
+    def _add(self, kind: str, source: int = -1, target: int = -1, extra: int = -1, **fields: Any) -> None:
+        operation = _Operation(kind=KINDS.index(kind), source=source, target=target, extra=extra, **fields)
+        self.operations.append(operation)
+
+    def _floats(self, values: torch.Tensor | Array) -> int:
+        """Copy numbers as float32; return their address."""
+        if isinstance(values, torch.Tensor):
+            values = values.detach().float().cpu().numpy()
+        array = np.ascontiguousarray(values, dtype=np.float32)
+        self.buffers.append(array)
+        return address(array)
+
+    def _weight(self, weight: torch.Tensor, bias: torch.Tensor | None) -> int:
+        """Pack a weight (V, K) into panels of this precision; return the address of its structure."""
+        array = np.ascontiguousarray(weight.detach().float().cpu().numpy())
+        V, K = array.shape
+        columns, group = (V + PANEL - 1) // PANEL * PANEL, GROUP[self.precision]
+        inputs = (K + group - 1) // group * group
+        panels = np.zeros(columns * inputs * BYTES[self.precision], np.uint8)
+        scales, sums, biases = np.zeros(columns, np.float32), np.zeros(columns, np.int32), np.zeros(columns, np.float32)
+        if bias is not None:
+            biases[:V] = bias.detach().float().cpu().numpy()
+        kind = PRECISIONS[self.precision]
+        kernels().regard_pack(address(array), V, K, kind, address(panels), address(scales), address(sums))
+        parts = (address(panels), address(scales), address(sums), None if bias is None else address(biases))
+        packed = Weight(kind, K, V, inputs, *parts)
+        self.buffers += [panels, scales, sums, biases, packed]
+        return ctypes.addressof(packed)
+
+
+class Program:
+    """Operations, the widths of their registers, and the buffers that they point into."""
+
+    def __init__(
+        self,
+        operations: Any,
+        widths: Sequence[int],
+        buffers: list[Any],
+        positions: tuple[int, Positions] | None = None,
+    ) -> None:
+        self.operations, self.buffers, self.positions = operations, buffers, positions
+        self.widths = np.array(widths, np.int64)
+
+
+@dataclass(frozen=True)
+class EncoderProgram:
+    """Program of an encoder, and the registers of its outputs, its embeddings and the states that make the summary.
+
+    Each register of `states` gives a row of the summary: its first `direction_size` columns from a sentence's last
+    token (forward direction), the others from its first (backward). Without states it is the mean of the outputs.
+    """
+
+    program: Program
+    outputs: int
+    embedded: int
+    states: tuple[int, ...] = ()
+    direction_size: int = 0
+
+
+def check_layout() -> None:
+    """Assert that the structures declared here are those of kernels.h."""
+    sizes = (ctypes.c_int64 * 5)()
+    kernels().regard_sizes(ctypes.addressof(sizes))
+    declared, actual = [ctypes.sizeof(Weight), ctypes.sizeof(_Operation), PANEL, LANES], [*sizes[:2], *sizes[3:]]
+    assert actual == declared, f"kernels.h has structures of {actual} bytes, program.py of {declared}"

@@ -1,0 +1,185 @@
+"""Kernel programs of recurrent encoders and decoders: attention before or after each step, or none."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from regard.layers.cells import GRU, LSTM, Elman
+from regard.models.recurrent import NoAttentionDecoder, RecurrentDecoder, RecurrentEncoder
+from regard.runtime.engine.attention_ops import emit_cross_attention, emit_memories, emit_query, why_not_emitted
+from regard.runtime.engine.program import Builder, EncoderProgram, Precision, Program
+
+AnyDecoder = RecurrentDecoder | NoAttentionDecoder
+CELLS: dict[Any, str] = {GRU: "gru", LSTM: "lstm", Elman: "tanh"}
+_WEIGHTS = ("weight_ih", "bias_ih", "weight_hh", "bias_hh")
+
+
+def why_not(decoder: AnyDecoder) -> str | None:
+    """Return what of this decoder the programs do not support; None if they support all."""
+    if isinstance(decoder, RecurrentDecoder) and (reason := why_not_emitted(decoder.cross_attention)) is not None:
+        return f"the decoder {reason}, which has no program"
+    cell = type(decoder.cells[0])
+    return None if cell in CELLS else f"the decoder's cell {cell.__name__} has no program"
+
+
+def encoder_why_not(encoder: RecurrentEncoder) -> str | None:
+    """Return what of this encoder the programs do not support; None if they support all."""
+    return None if encoder.cell in CELLS else f"the encoder's cell {encoder.cell.__name__} has no program"
+
+
+def encoder_program(encoder: RecurrentEncoder, precision: Precision) -> EncoderProgram:
+    """Build the encoder's program, for sentences that stand one after another."""
+    b = Builder(precision)
+    embedded = x = b.embed(encoder.embedding.weight, encoder.embedding.scale)
+    states, H = list[tuple[int, ...]](), 0
+    networks: Any = encoder.layers
+    for network in networks:
+        directions = ("_l0", "_l0_reverse") if network.bidirectional else ("_l0",)
+        H = network.hidden_size
+        hidden, cells = b.register(len(directions) * H), b.register(len(directions) * H)
+        for i, direction in enumerate(directions):
+            weight, bias, *hidden_layer = (getattr(network, name + direction) for name in _WEIGHTS)
+            gates = b.linear(x, weight, bias)
+            layer = (hidden_layer[0], hidden_layer[1])
+            b.rnn(CELLS[encoder.cell], gates, layer, target=hidden, cells=cells, column=i * H, backwards=i > 0)
+        x = hidden
+        states.append((hidden, cells)[: encoder.cell.states])
+    order = tuple(layer_states[s] for s in range(encoder.cell.states) for layer_states in states)
+    return EncoderProgram(b.build(), x, embedded, order, H)
+
+
+def memory_program(
+    decoder: AnyDecoder,
+    size: int,
+    embedded: int,  # noqa: ARG001
+    precision: Precision,
+) -> tuple[Program, int] | None:
+    """Build the program from encoder outputs to the memory, and the numbers of one entry; None without attention."""
+    if not isinstance(decoder, RecurrentDecoder):
+        return None
+    b = Builder(precision)
+    entry = emit_memories(b, [decoder.cross_attention], b.register(size))
+    return b.build(), entry
+
+
+def initial_program(decoder: AnyDecoder, rows: int, size: int, precision: Precision) -> Program:
+    """Build the program from a summary of `rows` vectors, side by side, to the block before the first token."""
+    b, count = Builder(precision), len(decoder.bridges)
+    E, top, width = _sizes(decoder)
+    summary, states = b.register(rows * size), b.register(width)
+    bridges: Any = decoder.bridges
+    for i, bridge in enumerate(bridges):
+        offset = i * rows // count * size if isinstance(decoder, RecurrentDecoder) else 0
+        b.linear(summary, bridge.weight, bridge.bias, activation="tanh", offset=offset, target=states, column=i * E)
+    b.add("store_block", states, column=0, size=width, offset=0)
+    if isinstance(decoder, NoAttentionDecoder) and decoder.every:
+        b.add("store_block", states, column=top, size=E, offset=width)
+    return b.build()
+
+
+def step_program(decoder: AnyDecoder, precision: Precision) -> tuple[Program, int, int]:
+    """Build the program of one decoding step; return it, the register of the features, and the numbers of a block.
+
+    A block holds the states, and after them what else goes from step to step: the features of input feeding, or the
+    context of a decoder without attention.
+    """
+    b = Builder(precision)
+    width = _sizes(decoder)[2]
+    states = b.register(width)
+    b.add("load_state", target=states, size=width, offset=0)
+    embedded = b.embed(decoder.embedding.weight, decoder.embedding.scale)
+    if isinstance(decoder, NoAttentionDecoder):
+        readout, carried = _step_without_attention(b, decoder, states, embedded)
+    elif decoder.order == "bahdanau":
+        readout, carried = _attend_then_step(b, decoder, states, embedded), 0
+    else:
+        readout, carried = _step_then_attend(b, decoder, states, embedded)
+    b.add("store_block", states, column=0, size=width, offset=0)
+    features = b.linear(readout, decoder.readout.weight, decoder.readout.bias, activation="tanh")
+    if isinstance(decoder, RecurrentDecoder) and decoder.order == "luong_input_feeding":
+        b.add("store_block", features, column=0, size=carried, offset=width)
+    return b.build(), features, width + carried
+
+
+def _sizes(decoder: AnyDecoder) -> tuple[int, int, int]:
+    """Return the size of one state, the column of the top layer's, and the size of all."""
+    first: Any = decoder.cells[0]
+    return first.size, (len(decoder.cells) - 1) * first.size, len(decoder.cells) * first.states * first.size
+
+
+def _attend_then_step(b: Builder, decoder: RecurrentDecoder, states: int, embedded: int) -> int:
+    """Attend with the old state, then step (Bahdanau): returns top state, context and embedding side by side."""
+    E, top, _ = _sizes(decoder)
+    attention, De = decoder.cross_attention, b.widths[embedded]
+    readout = b.register(E + attention.value_size + De)
+    _attend(b, decoder, states, readout)
+    gates = _input_gates(b, decoder, embedded)
+    b.linear(readout, decoder.context_proj.weight, offset=E, plus=gates, target=gates)
+    _step_cells(b, decoder, gates, states)
+    b.add("copy", states, readout, offset=top, column=0, size=E)
+    b.add("copy", embedded, readout, offset=0, column=E + attention.value_size, size=De)
+    return readout
+
+
+def _step_then_attend(b: Builder, decoder: RecurrentDecoder, states: int, embedded: int) -> tuple[int, int]:
+    """Step, then attend with the new state (Luong): returns top state and context, and the size of input feeding."""
+    E, top, width = _sizes(decoder)
+    carried = 0
+    gates = _input_gates(b, decoder, embedded)
+    if decoder.order == "luong_input_feeding":
+        carried = decoder.context_proj.in_features
+        fed = b.register(carried)
+        b.add("load_state", target=fed, size=carried, offset=width)
+        b.linear(fed, decoder.context_proj.weight, plus=gates, target=gates)
+    _step_cells(b, decoder, gates, states)
+    readout = b.register(E + decoder.cross_attention.value_size)
+    b.add("copy", states, readout, offset=top, column=0, size=E)
+    _attend(b, decoder, states, readout)
+    return readout, carried
+
+
+def _attend(b: Builder, decoder: RecurrentDecoder, states: int, readout: int) -> None:
+    """Attend with the top state; the context, times its gate if there is one, goes beside the state's columns."""
+    E, top, _ = _sizes(decoder)
+    attention = decoder.cross_attention
+    query = emit_query(b, attention, states, top, E)
+    emit_cross_attention(b, attention, query, readout, E, attention.value_size, 0)
+    if decoder.gate is not None:
+        logit = b.linear(states, decoder.gate.weight, decoder.gate.bias, offset=top)
+        b.add("gate", logit, readout, column=E, size=attention.value_size)
+
+
+def _step_without_attention(b: Builder, decoder: NoAttentionDecoder, states: int, embedded: int) -> tuple[int, int]:
+    """Step; returns top state, with embedding and context if that enters every step, and the size of the context."""
+    E, top, width = _sizes(decoder)
+    De, carried = b.widths[embedded], E if decoder.every else 0
+    readout = b.register(E + (De + carried) * decoder.every)
+    if decoder.every:
+        b.add("copy", embedded, readout, offset=0, column=E, size=De)
+        b.add("load_state", target=readout, column=E + De, size=carried, offset=width)
+        b.add("store_block", readout, column=E + De, size=carried, offset=width)
+        first: Any = decoder.cells[0]
+        gates = b.linear(readout, first.input.weight, first.input.bias, offset=E)
+    else:
+        gates = _input_gates(b, decoder, embedded)
+    _step_cells(b, decoder, gates, states)
+    b.add("copy", states, readout, offset=top, column=0, size=E)
+    return readout, carried
+
+
+def _input_gates(b: Builder, decoder: AnyDecoder, embedded: int) -> int:
+    """Project the embedding to the gates of the first layer."""
+    first: Any = decoder.cells[0]
+    return b.linear(embedded, first.input.weight, first.input.bias)
+
+
+def _step_cells(b: Builder, decoder: AnyDecoder, gates: int, states: int) -> None:
+    """Step every layer in place; `gates` is the input projection of the first."""
+    hidden_gates, E = b.register(b.widths[gates]), _sizes(decoder)[0]
+    cells: Any = decoder.cells
+    for i, cell in enumerate(cells):
+        if i:
+            b.linear(states, cell.input.weight, cell.input.bias, offset=(i - 1) * E, target=gates)
+        b.linear(states, cell.hidden.weight, cell.hidden.bias, offset=i * E, target=hidden_gates)
+        kind, cell_state = CELLS[type(cell)], (i + len(decoder.cells)) * E
+        b.add(kind, gates, states, extra=hidden_gates, column=i * E, offset=cell_state, size=E)

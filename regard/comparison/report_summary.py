@@ -8,9 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from regard.comparison.report_markup import Both, between, number, plain, probability, signed
+from regard.comparison.report_numbers import between, number, plain, probability, signed
 from regard.comparison.result import Bucket, Comparison, Cost, SeedScore, System
 
+Both = tuple[str, str]
+"""A text in English and in Korean."""
 LEVEL = 0.05
 """Largest p-value of a difference that is called one."""
 LOWER_IS_BETTER = ("TER",)
@@ -31,6 +33,13 @@ def score_names(comparison: Comparison) -> list[str]:
 def mean_score(system: System, name: str) -> SeedScore | None:
     """Return the mean of a score over the seeds of a system."""
     return next((score for score in system.scores if score.name == name), None)
+
+
+def best_mean(comparison: Comparison, name: str) -> float | None:
+    """Return the best mean of a score, if there are several to choose from."""
+    means = [mean.mean for system in comparison.systems if (mean := mean_score(system, name)) is not None]
+    choose = min if name in LOWER_IS_BETTER else max
+    return choose(means) if len(means) > 1 else None
 
 
 @dataclass(frozen=True)

@@ -51,6 +51,11 @@ class Score:
     p: float | None = None
     against: str = ""  # the run that `p` compares with
 
+    @property
+    def has_interval(self) -> bool:
+        """False if both ends are one number, since then none was computed."""
+        return self.low != self.high
+
 
 @dataclass(frozen=True)
 class Point:

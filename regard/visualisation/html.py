@@ -15,6 +15,8 @@ SYSTEM_FONTS = (
     'Pretendard, "Noto Sans KR", "Noto Sans CJK KR", "Apple SD Gothic Neo", "Malgun Gothic", "Nanum Gothic", sans-serif'
 )
 """Fonts that machines may have, in which Latin and Korean letters go together."""
+FAMILY = "Regard glyphs"  # name of the subset that a figure embeds
+STACK = f'"{FAMILY}", {SYSTEM_FONTS}'
 OPEN_PLAYER = '<button id="open-player" type="button" aria-expanded="false" aria-controls="player" hidden></button>\n'
 """The button that opens the player: a search is recorded only if somebody looks at it."""
 

@@ -15,9 +15,10 @@ from math import isfinite
 from typing import Any
 
 from regard.visualisation.colours import OPACITY, VEIL
-from regard.visualisation.fonts import STACK, face
+from regard.visualisation.fonts import face
 from regard.visualisation.html import (
     OPEN_PLAYER,
+    STACK,
     SYSTEM_FONTS,
     asset,
     fill_page,

@@ -14,9 +14,18 @@ from typing import Any
 
 from regard.visualisation.colours import OPACITY, VEIL
 from regard.visualisation.explanation_data import ExplanationData, page_data
-from regard.visualisation.fonts import STACK, face
+from regard.visualisation.fonts import face
 from regard.visualisation.heatmap import Alignment
-from regard.visualisation.html import asset, fill_page, fill_template, own_policy, page_style, palette, script_json
+from regard.visualisation.html import (
+    STACK,
+    asset,
+    fill_page,
+    fill_template,
+    own_policy,
+    page_style,
+    palette,
+    script_json,
+)
 from regard.visualisation.text import clean
 
 

@@ -14,7 +14,8 @@ from PIL import Image, ImageDraw
 from regard.common.errors import UsageError
 from regard.visualisation.colours import THEMES, Theme, colour
 from regard.visualisation.figure import Box, Figure, Group, Line, Mark, Raster, Text
-from regard.visualisation.fonts import STACK, drawable, face, load
+from regard.visualisation.fonts import drawable, face, load
+from regard.visualisation.html import STACK
 from regard.visualisation.text import is_korean
 
 MAX_PIXELS = 50_000_000  # a larger PNG is drawn at a smaller scale

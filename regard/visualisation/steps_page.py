@@ -14,8 +14,8 @@ from importlib.resources import files
 
 from regard.common.bilingual import Language, Text, words_by
 from regard.visualisation.colours import THEMES, Theme, colour, level
-from regard.visualisation.fonts import STACK, face
-from regard.visualisation.html import colour_variables, fill_template, in_both_themes
+from regard.visualisation.fonts import face
+from regard.visualisation.html import STACK, colour_variables, fill_template, in_both_themes
 from regard.visualisation.number_boxes import Equation, NumberMatrix, Step, Term, equations
 from regard.visualisation.text import clean
 

@@ -18,8 +18,8 @@ import pytest
 from sample import SETTINGS, make_comparison
 
 from regard.comparison.report import render_report
-from regard.comparison.report_markup import number, probability
-from regard.comparison.report_methods import commands
+from regard.comparison.report_commands import commands
+from regard.comparison.report_numbers import number, probability
 from regard.comparison.report_summary import summarise
 from regard.comparison.result import Comparison, Score, SeedScore
 from regard.visualisation.colours import SERIES

@@ -17,8 +17,8 @@ from regard.learn.lab.experiment import Experiment
 from regard.learn.lab.findings import OUTCOMES, Findings, Table
 from regard.visualisation import draw_svg
 from regard.visualisation.charts import layout_chart
-from regard.visualisation.fonts import STACK, face
-from regard.visualisation.html import colour_variables, fill_template, paint_rules
+from regard.visualisation.fonts import face
+from regard.visualisation.html import STACK, colour_variables, fill_template, paint_rules
 
 LABELS = {
     "claim": Text("The claim", "주장"),

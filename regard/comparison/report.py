@@ -30,8 +30,8 @@ from regard.comparison.report_summary import (
 )
 from regard.comparison.result import Comparison
 from regard.visualisation import draw_svg
-from regard.visualisation.colours import OPACITY, SERIES, VEIL
-from regard.visualisation.html import palette
+from regard.visualisation.colours import SERIES
+from regard.visualisation.html import script_colours
 from regard.visualisation.template import templates
 from regard.visualisation.text import clean
 
@@ -137,8 +137,7 @@ def _data(comparison: Comparison) -> dict[str, Any]:
             [round(score, digits) if math.isfinite(score) else None for score in run.sentence_scores]
             for run in comparison.runs
         ],
-        "palette": palette(),
-        "veil": [*VEIL, OPACITY],
+        **script_colours(),
     }
     values["examples"] = [
         {

@@ -38,7 +38,10 @@ class _Group:
 
 
 def breakdowns(
-    test: TestSet, outputs: Mapping[str, Sequence[Sequence[str]]], scores: Statistics, training: TrainingWords
+    test: TestSet,
+    outputs: Mapping[str, Sequence[Sequence[str]]],
+    scores: Mapping[str, Sequence[Sequence[float]]],
+    training: TrainingWords,
 ) -> tuple[Breakdown, ...]:
     """Break the outputs of each system down; `outputs` has those of each run.
 
@@ -64,9 +67,11 @@ class _Measure:
     score: Callable[[Array], float]
 
     @classmethod
-    def of_means(cls, scores: Statistics) -> _Measure:
+    def of_means(cls, scores: Mapping[str, Sequence[Sequence[float]]]) -> _Measure:
         """The mean of sentence scores."""
-        tables = {name: [np.stack([run, np.ones(len(run))], 1) for run in runs] for name, runs in scores.items()}
+        tables = {
+            name: [np.stack([np.asarray(run), np.ones(len(run))], 1) for run in runs] for name, runs in scores.items()
+        }
         return cls("CIDEr-D", tables, lambda sums: float(sums[0] / max(1.0, sums[1])))
 
     @classmethod

@@ -139,7 +139,7 @@ def complete_plan(plan: Plan, device: str, threads: int | None, report: Report |
             if plan.budget.updates is not None:
                 models[name] = replace(model, expected=plan.budget.updates, updates=plan.budget.updates)
                 continue
-            _say(report, f"{name}: reading the data and timing a few updates")
+            say(report, f"{name}: reading the data and timing a few updates")
             models[name] = _allow(model, plan.budget, plan_training(request, device, threads))
             if not models[name].expected:
                 causes.append(f"{name}: a budget of {plan.budget} is too small for one update; give more")
@@ -176,7 +176,7 @@ def train_missing(plan: Plan, out: Path, device: str, threads: int | None, repor
     for number, (name, seed, folder) in enumerate(plan.folders, 1):
         path, model = out / RUNS / folder, plan.models[name]
         if not has_ended(path):
-            _say(report, "", f"training {name}, seed {seed} ({number} of {len(plan.folders)}) in {path}")
+            say(report, "", f"training {name}, seed {seed} ({number} of {len(plan.folders)}) in {path}")
             _train(plan, model, seed, path, device, threads, report)
         if model.updates is None:
             plan = _with_updates(plan, name, path)
@@ -225,7 +225,8 @@ def _with_updates(plan: Plan, name: str, path: Path) -> Plan:
     return replace(plan, models={**plan.models, name: model})
 
 
-def _say(report: Report | None, *lines: str) -> None:
+def say(report: Report | None, *lines: str) -> None:
+    """Report messages."""
     for line in lines:
         if report is not None:
             report("message", {"text": line})

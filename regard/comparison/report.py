@@ -19,15 +19,8 @@ from markupsafe import Markup
 
 from regard.comparison import report_figures as figures
 from regard.comparison import report_numbers as numbers
+from regard.comparison import report_summary as decisions
 from regard.comparison.report_commands import commands
-from regard.comparison.report_summary import (
-    LOWER_IS_BETTER,
-    best_mean,
-    mean_score,
-    score_names,
-    summarise,
-    verdict,
-)
 from regard.comparison.result import Comparison
 from regard.visualisation import draw_svg
 from regard.visualisation.colours import SERIES
@@ -66,8 +59,8 @@ def render_report(comparison: Comparison) -> str:
         "runs": runs,
         "is_captions": is_captions,
         "digits": _digits(comparison),
-        "summary": summarise(comparison),
-        "score_names": score_names(comparison),
+        "main_score": decisions.main_score(comparison),
+        "score_names": decisions.score_names(comparison),
         "curve_names": figures.curve_names(comparison),
         "costs": figures.draw_costs(comparison),
         "curves": figures.draw_curves(comparison),
@@ -101,11 +94,13 @@ def _templates() -> Environment:
     environment.globals |= {
         "SERIES": SERIES,
         "labels": LABELS,
-        "lower_is_better": LOWER_IS_BETTER,
+        "lower_is_better": decisions.LOWER_IS_BETTER,
         "curve_titles": figures.CURVE_TITLES,
-        "mean_score": mean_score,
-        "best_mean": best_mean,
-        "verdict": verdict,
+        "rank": decisions.rank,
+        "verdict": decisions.verdict,
+        "judge_others": decisions.judge_others,
+        "length_gaps": decisions.length_gaps,
+        "cost_ratio": decisions.cost_ratio,
         "bucket_order": figures.bucket_order,
         "draw_breakdown": figures.draw_breakdown,
     }

@@ -176,6 +176,10 @@ class System:
     runs: tuple[str, ...]
     scores: tuple[SeedScore, ...]
 
+    def score(self, name: str) -> SeedScore | None:
+        """The mean of the score of this name, if all runs have it."""
+        return next((score for score in self.scores if score.name == name), None)
+
 
 @dataclass(frozen=True)
 class AttentionMap:

@@ -11,6 +11,8 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from pydantic import TypeAdapter, ValidationError
+
 from regard.common.atomic import write_text
 from regard.common.errors import DataError, RegardError, UsageError
 from regard.common.reading import file_bytes, parse_json
@@ -94,17 +96,12 @@ def load_plan(folder: Path) -> Plan | None:
     if not path.is_file():
         return None
     try:
-        values = parse_json(file_bytes(path))
-        models = {name: ModelPlan(**item) for name, item in values["models"].items()}
-        return Plan(
-            Budget(**values["budget"]),
-            int(values["seeds"]),
-            dict(values["data"]),
-            models,
-            int(values.get("first_seed", 1)),
-        )
-    except (OSError, ValueError, LookupError, TypeError, AttributeError) as problem:
-        raise DataError(f"{path}: damaged ({problem}); delete it and begin again, or choose another `out=`") from None
+        return TypeAdapter(Plan).validate_python(parse_json(file_bytes(path)))
+    except ValidationError as problem:
+        damage = "; ".join(f"{'.'.join(map(str, error['loc']))}: {error['msg']}" for error in problem.errors())
+    except (OSError, ValueError) as problem:
+        damage = str(problem)
+    raise DataError(f"{path}: damaged ({damage}); delete it and begin again, or choose another `out=`")
 
 
 def model_plans(names: Sequence[str | Path], settings: Mapping[str, Any]) -> dict[str, ModelPlan]:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from regard.common.bilingual import Language, Text, Words, words_by
+from regard.common.bilingual import Language, Text, Words, join_texts, words_by
 from regard.visualisation.charts import Chart, Panel, Scale, Series
 
 Outcome = Literal["holds", "partly", "contradicted", "undecided"]
@@ -101,10 +101,14 @@ def interval(value: float, low: float, high: float, digits: int = 1) -> str:
     return f"{value:.{digits}f} ({low:.{digits}f}–{high:.{digits}f})"
 
 
-def listed(items: Sequence[str], language: Language) -> str:
-    """Join names for a sentence."""
+def listed(items: Sequence[Text]) -> Text:
+    """Join texts for a sentence: with "and" before the last in English, by commas in Korean."""
     if len(items) < 2:
-        return "".join(items)
-    if language == "ko":
-        return ", ".join(items)
-    return f"{', '.join(items[:-1])} and {items[-1]}"
+        return join_texts(items, "")
+    *first, last = items
+    return Text(f"{join_texts(first, ', ').en} and {last.en}", join_texts(items, ", ").ko)
+
+
+def judge(holds: bool, partly: bool = False) -> Outcome:
+    """Return the outcome for a claim that holds, that holds in part, or else is contradicted."""
+    return "holds" if holds else "partly" if partly else "contradicted"

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from importlib.resources import files
 from typing import Any, Literal
 
 from regard.common.errors import DataError
-from regard.common.reading import parse_toml
+from regard.common.reading import package_toml
 
 Language = Literal["en", "ko"]
 
@@ -73,7 +72,7 @@ def read_texts(package: str, name: str, keys: Collection[str]) -> Texts:
     A string stands for both languages. Raises DataError with all keys that are unknown or missing, and all texts that
     lack a language.
     """
-    values = parse_toml(files(package).joinpath(name).read_text(encoding="utf-8"))
+    values = package_toml(package, name)
     causes = [f"{name}: `{key}` is unknown; wanted {', '.join(keys)}" for key in values if key not in keys]
     causes += [f"{name}: `{key}` is missing; wanted {', '.join(keys)}" for key in keys if key not in values]
     texts = dict(_flatten(values, "", causes, name))

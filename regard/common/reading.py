@@ -12,6 +12,7 @@ import sys
 import warnings
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -101,6 +102,11 @@ def parse_toml(text: str) -> dict[str, Any]:
         raise ValueError(f"nested more than {DEPTH} levels deep") from None
     _check_depth(values)
     return values
+
+
+def package_toml(package: str, name: str) -> dict[str, Any]:
+    """Read a TOML file that lies beside the modules of a package."""
+    return parse_toml(files(package).joinpath(name).read_text(encoding="utf-8"))
 
 
 def _check_depth(values: Any) -> None:

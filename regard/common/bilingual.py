@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
+from unicodedata import east_asian_width
 
 from regard.common.errors import DataError
 from regard.common.reading import package_toml
@@ -44,6 +45,11 @@ def join_texts(texts: Sequence[Text], separator: Text | str) -> Text:
     """Join texts, in each language by its own separator."""
     en, ko = (words_by(separator, language).join(text.by(language) for text in texts) for language in ("en", "ko"))
     return Text(en, ko)
+
+
+def text_width(text: str) -> int:
+    """Return the columns of a terminal that a text takes: Hangul takes two."""
+    return sum(2 if east_asian_width(letter) in "WF" else 1 for letter in text)
 
 
 def _values_by(values: Mapping[str, Any], language: Language) -> dict[str, Any]:

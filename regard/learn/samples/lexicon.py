@@ -6,6 +6,7 @@ side determines the other.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from regard.common.reading import package_toml
@@ -36,7 +37,7 @@ class Time:
 
     english: str
     korean: str
-    fits: tuple[str, ...]
+    fits: Sequence[str]
 
 
 @dataclass(frozen=True, eq=False)

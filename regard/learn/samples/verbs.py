@@ -1,4 +1,4 @@
-"""Verbs of the Korean–English grammar, as they are in verbs.toml, each with the objects, places and adverbs that it can take."""
+"""Verbs of the Korean–English grammar (verbs.toml), each with the objects, places and adverbs that it can take."""
 
 from __future__ import annotations
 

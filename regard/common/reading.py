@@ -12,7 +12,6 @@ import sys
 import warnings
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -106,6 +105,8 @@ def parse_toml(text: str) -> dict[str, Any]:
 
 def package_toml(package: str, name: str) -> dict[str, Any]:
     """Read a TOML file that lies beside the modules of a package."""
+    from importlib.resources import files
+
     return parse_toml(files(package).joinpath(name).read_text(encoding="utf-8"))
 
 

@@ -14,13 +14,11 @@ import regard.learn
 from regard.common.bilingual import Text, Texts, join_texts, read_texts
 from regard.common.errors import DataError
 from regard.learn.lab.experiments import EXPERIMENTS
-from regard.learn.lab.measures import LABELS
+from regard.learn.lab.findings import LABELS
 from regard.learn.lessons import block_steps
 
 LEARN = Path(regard.learn.__file__).parent
-FILES = {
-    path.name: path for path in (*(LEARN / "lab" / "experiments").glob("*.toml"), LEARN / "lessons" / "block.toml")
-}
+FILES = {path.name: path for path in (*(LEARN / "lab").rglob("*.toml"), LEARN / "lessons" / "block.toml")}
 MODULES = {
     "labels.toml": sorted((LEARN / "lab").rglob("*.py")),
     "block.toml": [LEARN / "lessons" / name for name in ("block.py", "block_steps.py")],

@@ -8,22 +8,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
 
-from regard.common.bilingual import Text, Words, read_texts
+from regard.common.bilingual import Text, Words
 from regard.comparison import Comparison
 from regard.comparison.result import Bucket, SeedScore
 from regard.comparison.scoring import student_quantile
 from regard.evaluation.bootstrap import paired_bootstrap
 from regard.evaluation.significance import chrf_difference
-from regard.learn.lab.findings import Curve, Findings, Graph, Plot, Table, Verdict, interval
+from regard.learn.lab.findings import LABELS, Curve, Findings, Graph, Plot, Table, Verdict, interval
 from regard.training.journal import read
 
 Key = TypeVar("Key")
-LABELS = read_texts(
-    "regard.learn.lab.experiments",
-    "labels.toml",
-    ("model", "failed", "all", "source_words", "by_length", "after_training", "loss", "updates", "milliseconds"),
-)
-"""Labels of tables and plots that several experiments have."""
 Columns = Mapping[Words, str | Mapping[str, str]]
 """Columns of a table of models, by heading: the name of a score, or the cells by model."""
 QUALITY: Columns = {"chrF": "chrF", "BLEU": "BLEU"}

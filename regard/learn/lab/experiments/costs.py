@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from regard.learn.lab.bench import Bench
 from regard.learn.lab.costs import Cost, Sizes, measure
 from regard.learn.lab.experiment import experiment_texts
-from regard.learn.lab.findings import Curve, Findings, Graph, Plot, Table, Verdict, judge
-from regard.learn.lab.measures import LABELS
+from regard.learn.lab.findings import LABELS, Curve, Findings, Graph, Plot, Table, Verdict, judge
 
 TEXTS = experiment_texts("costs", "names", "tables", "columns", "positions", "kept")
 NAMES, COLUMNS = TEXTS.table("names"), TEXTS.table("columns")

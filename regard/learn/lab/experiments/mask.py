@@ -5,8 +5,8 @@ from __future__ import annotations
 from regard.common.bilingual import Text
 from regard.learn.lab.bench import Bench
 from regard.learn.lab.experiment import experiment_texts
-from regard.learn.lab.findings import Findings, Graph, Verdict, judge
-from regard.learn.lab.measures import LABELS, Columns, contrast, score_table, score_text, validation_plot
+from regard.learn.lab.findings import LABELS, Findings, Graph, Verdict, judge
+from regard.learn.lab.measures import Columns, contrast, score_table, score_text, validation_plot
 from regard.learn.lab.models import transformer
 
 TEXTS = experiment_texts("mask", "names", "table", "translation")

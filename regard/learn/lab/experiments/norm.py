@@ -8,8 +8,8 @@ import torch.nn.functional as F
 from regard.common.bilingual import join_texts
 from regard.learn.lab.bench import Bench
 from regard.learn.lab.experiment import experiment_texts
-from regard.learn.lab.findings import Findings, Graph, Table, Verdict, judge
-from regard.learn.lab.measures import LABELS, known_contrasts, score_table, validation_plot
+from regard.learn.lab.findings import LABELS, Findings, Graph, Table, Verdict, judge
+from regard.learn.lab.measures import known_contrasts, score_table, validation_plot
 from regard.learn.lab.models import transformer
 
 TEXTS = experiment_texts("norm", "names", "change", "one_learns", "example", "rows", "columns", "remark")

@@ -13,8 +13,7 @@ from regard.common.shapes import Tensor
 from regard.data.text import read_lines
 from regard.learn.lab.bench import Bench
 from regard.learn.lab.experiment import experiment_texts
-from regard.learn.lab.findings import Curve, Findings, Graph, Plot, Table, Verdict, judge
-from regard.learn.lab.measures import LABELS
+from regard.learn.lab.findings import LABELS, Curve, Findings, Graph, Plot, Table, Verdict, judge
 from regard.learn.lab.models import load_run, recurrent, transformer
 from regard.models import Batch, Model
 from regard.models.transformer import TransformerEncoder

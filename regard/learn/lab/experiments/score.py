@@ -10,8 +10,8 @@ import torch
 from regard.attention import Attention
 from regard.learn.lab.bench import Bench
 from regard.learn.lab.experiment import experiment_texts
-from regard.learn.lab.findings import Curve, Findings, Graph, Plot, Verdict, judge
-from regard.learn.lab.measures import LABELS, QUALITY, Columns, contrast, score_plot, score_table
+from regard.learn.lab.findings import LABELS, Curve, Findings, Graph, Plot, Verdict, judge
+from regard.learn.lab.measures import QUALITY, Columns, contrast, score_plot, score_table
 from regard.learn.lab.models import recurrent
 
 TEXTS = experiment_texts("score", "names", "table", "score", "alone")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from regard.learn.lab.bench import Bench
 from regard.learn.lab.experiment import experiment_texts
-from regard.learn.lab.findings import Findings, Graph, Verdict, judge
-from regard.learn.lab.measures import LABELS, QUALITY, Columns, contrast, score_table, validation_plot
+from regard.learn.lab.findings import LABELS, Findings, Graph, Verdict, judge
+from regard.learn.lab.measures import QUALITY, Columns, contrast, score_table, validation_plot
 from regard.learn.lab.models import recurrent
 from regard.training.journal import read
 

@@ -8,8 +8,8 @@ from typing import Any
 from regard.common.bilingual import Text, join_texts
 from regard.learn.lab.bench import Bench
 from regard.learn.lab.experiment import experiment_texts
-from regard.learn.lab.findings import Curve, Findings, Graph, Plot, Verdict, judge, listed
-from regard.learn.lab.measures import LABELS, Contrast, known_contrasts, score_table, validation_plot
+from regard.learn.lab.findings import LABELS, Curve, Findings, Graph, Plot, Verdict, judge, listed
+from regard.learn.lab.measures import Contrast, known_contrasts, score_table, validation_plot
 from regard.learn.lab.models import transformer
 from regard.training.schedule import ScheduleSettings, learning_rate
 

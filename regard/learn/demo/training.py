@@ -1,4 +1,4 @@
-"""What the demonstrations share: training a model, or resuming it, the choice of a head, and what they print."""
+"""Training of the demonstrations, or its continuation, with the choice of a head, and what they print and draw."""
 
 from __future__ import annotations
 

@@ -24,28 +24,16 @@ class Noun:
 
 
 @dataclass(frozen=True, eq=False)
-class Adverb:
-    """An adverb of manner."""
+class Expression:
+    """A fixed expression: an adverb of manner, a time, or someone addressed, which makes the sentence polite.
+
+    `fits`: the tenses that a time goes with (`habit`: simple present, `ongoing`: progressive). `bars`: the noun that a
+    sentence does not mention if this person is addressed.
+    """
 
     english: str
     korean: str
-
-
-@dataclass(frozen=True, eq=False)
-class Time:
-    """A time expression; `fits` are the tenses it goes with (`habit`: simple present, `ongoing`: progressive)."""
-
-    english: str
-    korean: str
-    fits: Sequence[str]
-
-
-@dataclass(frozen=True, eq=False)
-class Vocative:
-    """Someone addressed, which makes the sentence polite. `bars` is the noun that such a sentence does not mention."""
-
-    english: str
-    korean: str
+    fits: Sequence[str] = ()
     bars: str = ""
 
 
@@ -81,8 +69,9 @@ HONOURED = ("teacher",)  # polite speech would need honorific verbs for them, so
 PLACES, VEHICLES = _NOUNS["places"], _NOUNS["vehicles"]
 KINDS = tuple(_NOUNS[name] for name in _TABLES["kinds"])
 THINGS = tuple(noun for kind in KINDS for noun in kind)
-ADVERBS = tuple(Adverb(**row) for row in _PHRASES["adverbs"])
-TIMES = tuple(Time(**row) for row in _PHRASES["times"])
-VOCATIVES = tuple(Vocative(**row) for row in _PHRASES["vocatives"])
-COORDINATING = tuple(Connective(**row) for row in _PHRASES["coordinating"])
-SUBORDINATING = tuple(Connective(**row) for row in _PHRASES["subordinating"])
+ADVERBS, TIMES, VOCATIVES = (
+    tuple(Expression(**row) for row in _PHRASES[name]) for name in ("adverbs", "times", "vocatives")
+)
+COORDINATING, SUBORDINATING = (
+    tuple(Connective(**row) for row in _PHRASES[name]) for name in ("coordinating", "subordinating")
+)

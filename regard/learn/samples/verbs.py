@@ -7,7 +7,7 @@ from typing import Any
 
 from regard.common.reading import package_toml
 from regard.learn.samples.conjugation import Stem
-from regard.learn.samples.lexicon import ADVERBS, PEOPLE, PLACES, THINGS, Adverb, Noun, by_name
+from regard.learn.samples.lexicon import ADVERBS, PEOPLE, PLACES, THINGS, Expression, Noun, by_name
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,7 +23,7 @@ class Verb:
     stem: Stem
     objects: tuple[Noun, ...] = ()
     places: tuple[Noun, ...] = ()
-    adverbs: tuple[Adverb, ...] = ()
+    adverbs: tuple[Expression, ...] = ()
     preposition: str = ""
     goal: str = "never"
     recipient: str = "never"

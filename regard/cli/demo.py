@@ -37,13 +37,13 @@ def demo(
     whether its nouns attend to what they name, and draw where they attend.
     """
     setup_process(threads, quiet, debug)
+    if korean and not images:
+        raise UsageError("--korean: only with --images; without it both directions are trained anyway")
     from regard.learn.demo.images import demo_images
     from regard.learn.demo.sentences import demo_sentences
     from regard.learn.demo.training import Output
     from regard.run import Interrupted
 
-    if korean and not images:
-        raise UsageError("--korean: only with --images; without it both directions are trained anyway")
     seed, device = 1 if seed is None else seed, select_device(device)
     with TrainReporter() as report:
         output = Output(typer.echo, say, report)

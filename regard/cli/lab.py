@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -88,15 +87,12 @@ def _text(findings: Findings, language: Language) -> Iterator[str]:
 
 def _columns(rows: Sequence[Sequence[str]]) -> Iterator[str]:
     """Yield the lines of a table; the first column is set to the left, the others to the right."""
-    widths = [max(_width(row[column]) for row in rows) for column in range(len(rows[0]))]
+    from regard.common.bilingual import text_width
+
+    widths = [max(text_width(row[column]) for row in rows) for column in range(len(rows[0]))]
     for row in rows:
         cells = [
-            cell + " " * (width - _width(cell)) if number == 0 else " " * (width - _width(cell)) + cell
+            cell + " " * (width - text_width(cell)) if number == 0 else " " * (width - text_width(cell)) + cell
             for number, (cell, width) in enumerate(zip(row, widths, strict=True))
         ]
         yield "  ".join(cells).rstrip()
-
-
-def _width(text: str) -> int:
-    """Columns of a terminal that a text takes: Hangul takes two."""
-    return sum(2 if unicodedata.east_asian_width(letter) in "WF" else 1 for letter in text)

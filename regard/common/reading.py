@@ -103,6 +103,13 @@ def parse_toml(text: str) -> dict[str, Any]:
     return values
 
 
+def package_toml(package: str, name: str) -> dict[str, Any]:
+    """Read a TOML file that lies beside the modules of a package."""
+    from importlib.resources import files
+
+    return parse_toml(files(package).joinpath(name).read_text(encoding="utf-8"))
+
+
 def _check_depth(values: Any) -> None:
     """Raise ValueError if lists and tables are nested more than `DEPTH` levels deep."""
     level: list[Any] = [values]

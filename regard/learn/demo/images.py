@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from regard.common.version import __version__
-from regard.learn.demo.training import Output, train_model
-
-if TYPE_CHECKING:
-    from regard.evaluation.pointing import Map, Pointing, Region
-    from regard.learn.samples.images import CaptionedScene, ImageSample
-    from regard.pipeline import AlignmentChoice, Caption, Captioner
-    from regard.training import Recipe
+from regard.common.settings import merge
+from regard.evaluation.pointing import Map, Pointing, Region, pointing_game
+from regard.explain.explanation import alignment_choice, explain_caption, overlay_of
+from regard.learn.demo.training import Output, page_meta, train_with_head
+from regard.learn.samples.images import LANGUAGES, SIDE, UNSEEN, CaptionedScene, ImageSample, image_sample
+from regard.pipeline import AlignmentChoice, Caption, Captioner, load_captioner
+from regard.training import Recipe
+from regard.training.recipe import preset
+from regard.visualisation import save
 
 TRUE, POINTING = 0.9, 0.8  # shares of the test that suffice: true captions, nouns that point
 EXAMPLES = 3  # test images that are drawn, and wrong captions that are printed
@@ -40,8 +40,6 @@ def demo_images(out: Path, language: str, device: str, seed: int, output: Output
     The last two lines printed are the share of true captions, and of nouns whose attention points at what they name.
     Returns whether both suffice.
     """
-    from regard.learn.samples.images import image_sample
-
     start, data, sample = time.perf_counter(), out / "data", image_sample()
     sizes = ", ".join(f"{len(scenes):,} to {name}" for name, scenes in sample.splits.items())
     if not (data / "test.regions.jsonl").is_file():  # the last that is written
@@ -50,8 +48,15 @@ def demo_images(out: Path, language: str, device: str, seed: int, output: Output
     folder = out / f"images-{language}"
     output.message("")
     output.message(f"training in {folder}")
-    train_model(demo_recipe(data, language, seed), folder, device, output)
-    captioner = _with_best_head(folder, device, sample.splits["valid"], data, language)
+    valid = sample.splits["valid"]
+    captioner = train_with_head(
+        demo_recipe(data, language, seed),
+        folder,
+        device,
+        output,
+        load_captioner,
+        lambda captioner: _best_head(_caption(captioner, valid, data), valid, language),
+    )
     judgement = _report(captioner, sample, data, language, output)
     for scene in sample.splits["test"][:EXAMPLES]:
         _draw(captioner, data / "images" / scene.file, out, output)
@@ -67,11 +72,6 @@ def demo_recipe(data: Path, language: str, seed: int) -> Recipe:
     The receptive field of a grid cell is 39 pixels wide, little more than the largest object: a cell that sees more
     knows of objects beside it, and words attend to it for those.
     """
-    from regard.common.settings import merge
-    from regard.learn.samples.images import SIDE
-    from regard.training import Recipe
-    from regard.training.recipe import preset
-
     images = {
         "folder": str(data / "images"),
         "captions": str(data / f"train.{language}.tsv"),
@@ -95,26 +95,12 @@ def demo_recipe(data: Path, language: str, seed: int) -> Recipe:
     return Recipe.parse(merge(preset("caption-transformer"), changes), "the demonstration")
 
 
-def _with_best_head(
-    folder: Path, device: str, scenes: Sequence[CaptionedScene], data: Path, language: str
-) -> Captioner:
-    """Choose the head whose attention points best on these scenes, store the choice, and load the captioner."""
-    from regard.model_folder import save_alignment
-    from regard.pipeline import load_captioner
-
-    captions = _caption(load_captioner(folder, device), scenes, data)
-    save_alignment(folder, asdict(_best_head(captions, scenes, language)))
-    return load_captioner(folder, device)
-
-
 def _caption(captioner: Captioner, scenes: Sequence[CaptionedScene], data: Path) -> list[Caption]:
     return captioner.caption([data / "images" / scene.file for scene in scenes], readings=True)
 
 
 def _best_head(captions: Sequence[Caption], scenes: Sequence[CaptionedScene], language: str) -> AlignmentChoice:
     """Return the layer and head (or mean of heads) whose attention maps point best; of equals the first."""
-    from regard.pipeline import AlignmentChoice
-
     readings = captions[0].readings
     assert readings is not None, "readings were requested"
     choices = [
@@ -129,9 +115,6 @@ def judge(
     captions: Sequence[Caption], scenes: Sequence[CaptionedScene], language: str, choice: AlignmentChoice
 ) -> Judgement:
     """Judge which captions state exactly the facts of their scenes, and whether their nouns point at what they name."""
-    from regard.evaluation.pointing import pointing_game
-    from regard.learn.samples.images import LANGUAGES
-
     pairs = list(zip(captions, scenes, strict=True))
     true = tuple(LANGUAGES[language].states_exactly(caption.text, scene.scene.meaning) for caption, scene in pairs)
     nouns = [noun for caption, scene in pairs for noun in _nouns(caption, scene, language, choice)]
@@ -144,8 +127,6 @@ def _nouns(
     caption: Caption, scene: CaptionedScene, language: str, choice: AlignmentChoice
 ) -> Iterator[tuple[Map, Region]]:
     """Yield the attention map and the true region of each noun that names something in the scene."""
-    from regard.learn.samples.images import LANGUAGES
-
     assert caption.readings is not None, "readings were requested"
     for named in LANGUAGES[language].mentions(caption.text):
         for number, entity in enumerate(scene.scene.meaning.entities):
@@ -176,8 +157,6 @@ def _report(captioner: Captioner, sample: ImageSample, data: Path, language: str
 
 def _by_combination(scenes: Sequence[CaptionedScene], true: Sequence[bool]) -> Iterator[tuple[str, float, int]]:
     """Yield the share of true captions, and the number of scenes, for each kind of unseen combination."""
-    from regard.learn.samples.images import UNSEEN
-
     kinds = [
         {_kind(combination) for combination in UNSEEN.intersection(scene.scene.combinations())} for scene in scenes
     ]
@@ -194,14 +173,10 @@ def _kind(combination: tuple[object, ...]) -> str:
 
 def _draw(captioner: Captioner, image: Path, out: Path, output: Output) -> None:
     """Write the page and the still figure of a caption's attention."""
-    from regard.explain.explanation import alignment_choice, explain_caption, overlay_of
-    from regard.visualisation import Meta, save
-
     explanation, page = explain_caption(captioner, image), out / f"{image.stem}.html"
     readings = explanation.caption.readings
     assert readings is not None, "readings were requested"
-    facts = {"image": image.name, "decoding": captioner.engine.describe(), "drawn by": f"regard {__version__}"}
-    save(explanation.data, page, Meta(facts=facts))
+    save(explanation.data, page, page_meta(captioner, image=image.name))
     overlay = overlay_of(explanation.data, readings, alignment_choice(captioner, readings))
     save(overlay, page.with_suffix(".svg"))
     output.result(f"{page} and .svg: {explanation.caption.text}")

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from regard.common.version import __version__
-from regard.learn.demo.training import Output, train_model
-
-if TYPE_CHECKING:
-    from regard.attention.alignment import Link, Readings
-    from regard.learn.samples import AlignedPair, Sample
-    from regard.pipeline import AlignmentChoice, Translator
-    from regard.training import Recipe
+from regard.attention.alignment import Link, Readings, extract_links
+from regard.common.settings import merge
+from regard.evaluation.aer import Gold, argmax_accuracy, best_choice, read_all
+from regard.evaluation.metrics import scores
+from regard.explain.explanation import explain
+from regard.learn.demo.training import Output, page_meta, train_with_head
+from regard.learn.samples import AlignedPair, Sample, korean_english
+from regard.pipeline import AlignmentChoice, Translator, load_translator
+from regard.training import Recipe
+from regard.training.recipe import preset
+from regard.visualisation import save
 
 SENTENCES = (("나는 집에 간다", "I go home"), ("나는 빵을 먹고 있었다", "I was eating bread"))
 TESTS = {"test": "patterns seen in training", "recombination": "words recombined in new ways"}
@@ -37,8 +39,6 @@ class Direction:
 
 def demo_sentences(out: Path, device: str, seed: int, output: Output) -> bool:
     """Train both directions in `out`, score them, and draw attention; return whether all sentences are right."""
-    from regard.learn.samples import korean_english
-
     start, sample = time.perf_counter(), korean_english()
     sample.write(out / "data", "ko", "en")
     output.message(f"sample: {len(sample.splits['train']):,} training pairs written to {out / 'data'}")
@@ -56,10 +56,6 @@ def demo_sentences(out: Path, device: str, seed: int, output: Output) -> bool:
 
 def demo_recipe(source: str, target: str, data: Path, seed: int) -> Recipe:
     """Return the recipe of one direction: a Transformer with two layers per side, which suffices for a grammar."""
-    from regard.common.settings import merge
-    from regard.training import Recipe
-    from regard.training.recipe import preset
-
     languages = {"source": source, "target": target}
     files = {side: str(data / f"train.{language}") for side, language in languages.items()}
     files |= {f"valid_{side}": str(data / f"valid.{language}") for side, language in languages.items()}
@@ -76,32 +72,26 @@ def demo_recipe(source: str, target: str, data: Path, seed: int) -> Recipe:
 
 def _train(direction: Direction, out: Path, device: str, seed: int, output: Output) -> Translator:
     """Train a translator, and choose the head that aligns the validation pairs best."""
-    from regard.evaluation.aer import Gold, best_choice
-    from regard.model_folder import save_alignment
-    from regard.pipeline import load_translator
+
+    def choose(translator: Translator) -> AlignmentChoice:
+        readings, gold = _read(translator, direction.sample.splits["valid"])
+        return best_choice(readings, [Gold.of(links) for links in gold])[0]
 
     folder = out / direction.name
     output.message("")
     output.message(f"training {direction.source} → {direction.target} in {folder}")
-    train_model(demo_recipe(direction.source, direction.target, out / "data", seed), folder, device, output)
-    readings, gold = _read(load_translator(folder, device), direction.sample.splits["valid"])
-    choice, _ = best_choice(readings, [Gold.of(links) for links in gold])
-    save_alignment(folder, asdict(choice))
-    return load_translator(folder, device)
+    recipe = demo_recipe(direction.source, direction.target, out / "data", seed)
+    return train_with_head(recipe, folder, device, output, load_translator, choose)
 
 
 def _read(translator: Translator, pairs: Sequence[AlignedPair]) -> tuple[list[Readings], list[frozenset[Link]]]:
     """Force-decode the references; return the attention, and the gold links it should agree with."""
-    from regard.evaluation.aer import read_all
-
     readings = read_all(translator, [pair.source for pair in pairs], [pair.target for pair in pairs])
     return readings, [frozenset(pair.links) for pair in pairs]
 
 
 def _report(direction: Direction, translator: Translator, page: Path, output: Output) -> bool:
     """Print scores, translations and alignments of one direction; return whether its sentences are right."""
-    from regard.evaluation.aer import argmax_accuracy
-
     output.message("")
     output.result(f"{direction.source} → {direction.target}")
     for split, meaning in TESTS.items():
@@ -116,14 +106,12 @@ def _report(direction: Direction, translator: Translator, page: Path, output: Ou
     verdicts = {pair: _verdict(direction, translator, choice, *pair) for pair in direction.sentences}
     for (source, _), (translation, verdict) in verdicts.items():
         output.result(f"  {source} → {translation}   {verdict}")
-    _draw(translator, direction.sentences[-1][0], page)
+    save(explain(translator, direction.sentences[-1][0]).data, page, page_meta(translator))
     output.result(f"  attention     {page}")
     return all(verdict == "right" for _, verdict in verdicts.values())
 
 
 def _scores(translator: Translator, pairs: Sequence[AlignedPair]) -> str:
-    from regard.evaluation.metrics import scores
-
     outputs = [translation.text for translation in translator.translate([pair.source for pair in pairs])]
     values = {score.name: score.value for score in scores(outputs, [[pair.target for pair in pairs]])}
     exact = sum(output == pair.target for output, pair in zip(outputs, pairs, strict=True)) / len(pairs)
@@ -134,8 +122,6 @@ def _verdict(
     direction: Direction, translator: Translator, choice: AlignmentChoice, source: str, target: str
 ) -> tuple[str, str]:
     """Translate a sentence; return the translation, and whether it and the words it attends to are right."""
-    from regard.attention.alignment import extract_links
-
     translation = translator.translate(source, readings=True)[0]
     assert translation.readings is not None, "readings were requested"
     if translation.text != target:
@@ -143,11 +129,3 @@ def _verdict(
     links = extract_links(translation.readings.words(choice.layer, choice.head, choice.shifted).weights, None)
     gold = next(pair.links for pair in direction.sample.splits["train"] if pair.source == source)
     return translation.text, "right" if set(links) <= set(gold) else "right, but its words attend to others"
-
-
-def _draw(translator: Translator, text: str, page: Path) -> None:
-    from regard.explain.explanation import explain
-    from regard.visualisation import Meta, save
-
-    facts = {"decoding": translator.engine.describe(), "drawn by": f"regard {__version__}"}
-    save(explain(translator, text).data, page, Meta(facts=facts))

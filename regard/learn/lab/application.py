@@ -23,7 +23,7 @@ from regard.common.version import __version__
 from regard.learn.lab.bench import Bench
 from regard.learn.lab.experiment import Experiment
 from regard.learn.lab.experiments import EXPERIMENTS
-from regard.learn.lab.findings import Findings
+from regard.learn.lab.findings import LABELS, Findings
 from regard.learn.lab.page import Made, render_page
 from regard.training.journal import read
 from regard.visualisation import save
@@ -128,13 +128,7 @@ def _facts(folder: Path, begun: dict[str, Any]) -> tuple[Text, ...]:
     seconds = [float(event.get("seconds", 0)) for event in ends]
     facts = [Text(machine, machine)]
     if seconds:
-        minutes = sum(seconds) / 60
-        facts.append(
-            Text(
-                f"{len(seconds)} run{'s' * (len(seconds) > 1)}, {minutes:.1f} minutes of training in all, each on one "
-                f"thread; the models are in {folder / 'runs'}",
-                f"{len(seconds)}번 학습, 모두 합해 {minutes:.1f}분(각각 스레드 하나). 모델은 {folder / 'runs'}에 "
-                "있습니다",
-            )
-        )
+        plural, minutes = "s" * (len(seconds) > 1), sum(seconds) / 60
+        folder = folder / "runs"
+        facts.append(LABELS["trained"].fill(count=len(seconds), plural=plural, minutes=minutes, folder=folder))
     return tuple(facts)

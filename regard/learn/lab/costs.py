@@ -11,6 +11,7 @@ import math
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import torch
@@ -66,12 +67,12 @@ class SelfAttention(MeasuredLayer):
     """Self-attention to all positions, or to r neighbours."""
 
     def __init__(
-        self, sizes: Sizes, neighbours: int | None = None, heads: int = HEADS, score: type[Score] = ScaledDot
+        self, sizes: Sizes, restricted: bool = False, heads: int = HEADS, score: type[Score] = ScaledDot
     ) -> None:
         super().__init__()
         self.attention = Attention("encoder", sizes.d, sizes.d, sizes.d, heads)
         self.attention.score = score(heads, sizes.d // heads)
-        self.window = None if neighbours is None else (neighbours - 1) // 2
+        self.window = (sizes.r - 1) // 2 if restricted else None
 
     def forward(self, x: Float[Tensor, "B S D"]) -> Float[Tensor, "B S D"]:
         return self.attention(x, self.attention.prepare(x, x), window=self.window)  # type: ignore[no-any-return]
@@ -87,8 +88,7 @@ class SelfAttention(MeasuredLayer):
 
 
 class _UnfusedScaledDot(ScaledDot):
-    """Scaled dot product without `as_dot`, so that the fused kernel is not used, and weights are kept as in the "
-    "paper."""
+    """Scaled dot product without `as_dot`, so that no fused kernel is used, and weights are kept as in the paper."""
 
     def as_dot(self, query: Tensor) -> None:  # type: ignore[override]  # noqa: ARG002
         return None
@@ -139,19 +139,12 @@ class Kind:
 
 KINDS: tuple[Kind, ...] = (
     Kind("self-attention", SelfAttention, "n²d", "nd", "1", "1"),
-    Kind(
-        "self-attention, weights kept",
-        lambda sizes: SelfAttention(sizes, score=_UnfusedScaledDot),
-        "n²d",
-        "n²",
-        "1",
-        "1",
-    ),
-    Kind("self-attention, one head", lambda sizes: SelfAttention(sizes, heads=1), "n²d", "nd", "1", "1"),
-    Kind("self-attention, additive", lambda sizes: SelfAttention(sizes, score=Additive), "n²d", "n²d", "1", "1"),
+    Kind("self-attention, weights kept", partial(SelfAttention, score=_UnfusedScaledDot), "n²d", "n²", "1", "1"),
+    Kind("self-attention, one head", partial(SelfAttention, heads=1), "n²d", "nd", "1", "1"),
+    Kind("self-attention, additive", partial(SelfAttention, score=Additive), "n²d", "n²d", "1", "1"),
     Kind("recurrent", Recurrent, "nd²", "nd", "n", "n"),
     Kind("convolutional", Convolution, "knd²", "knd", "1", "n/k"),
-    Kind("restricted self-attention", lambda sizes: SelfAttention(sizes, sizes.r), "rnd", "nd", "1", "n/r"),
+    Kind("restricted self-attention", partial(SelfAttention, restricted=True), "rnd", "nd", "1", "n/r"),
 )
 
 
@@ -203,16 +196,17 @@ def growth(points: Iterable[tuple[float, float]]) -> float:
 
 
 def _cost(kind: Kind, sizes: Sizes, min_seconds: float) -> Cost:
-    curves: dict[str, list[tuple[float, float]]] = {}
+    def curve(axis: str, multiples: Sequence[float], value: Callable[[Sizes], float]) -> list[tuple[float, float]]:
+        all_sizes = [sizes.at(**{axis: getattr(sizes, axis) * times}) for times in multiples]
+        return [(float(getattr(other, axis)), float(value(other))) for other in all_sizes]
+
+    curves, few = dict[str, list[tuple[float, float]]](), MULTIPLES[:3]
     for axis in ("n", "d"):
-        all_sizes = [sizes.at(**{axis: getattr(sizes, axis) * times}) for times in MULTIPLES]
-        small_sizes = all_sizes[:3]
-        curves[f"operations {axis}"] = _curve(axis, small_sizes, lambda s: float(_operations(kind, s)[0]))
-        curves[f"time {axis}"] = _curve(axis, all_sizes, lambda s: _seconds(kind, s, min_seconds))
-        curves[f"memory {axis}"] = _curve(axis, all_sizes, lambda s: float(_saved_bytes(kind, s)))
-    small_sizes = [sizes.at(n=sizes.n * times) for times in MULTIPLES[:3]]
-    curves["sequential n"] = _curve("n", small_sizes, lambda s: float(_chain(kind, s)))
-    curves["layers n"] = _curve("n", small_sizes, lambda s: float(_layers(kind, s)))
+        curves[f"operations {axis}"] = curve(axis, few, lambda other: _operations(kind, other)[0])
+        curves[f"time {axis}"] = curve(axis, MULTIPLES, lambda other: _seconds(kind, other, min_seconds))
+        curves[f"memory {axis}"] = curve(axis, MULTIPLES, lambda other: _saved_bytes(kind, other))
+    curves["sequential n"] = curve("n", few, lambda other: _chain(kind, other))
+    curves["layers n"] = curve("n", few, lambda other: _layers(kind, other))
     steps, layers = (curves[f"{quantity} n"] for quantity in ("sequential", "layers"))
     curves["path n"] = [(n, depth * chain) for (n, chain), (_, depth) in zip(steps, layers, strict=True)]
     between, whole = _operations(kind, sizes)
@@ -234,10 +228,6 @@ def _cost(kind: Kind, sizes: Sizes, min_seconds: float) -> Cost:
         expected={name: _exponent(formulas.get(name[:-2], "1"), name[-1]) for name in curves if name != "layers n"},
         curves=curves,
     )
-
-
-def _curve(axis: str, all_sizes: list[Sizes], value: Callable[[Sizes], float]) -> list[tuple[float, float]]:
-    return [(float(getattr(sizes, axis)), value(sizes)) for sizes in all_sizes]
 
 
 def _value(formula: str, sizes: Sizes) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from regard.common.bilingual import Text
+from regard.common.bilingual import Text, Texts, read_texts
 from regard.learn.lab.bench import Bench
 from regard.learn.lab.findings import Findings
 
@@ -24,3 +24,9 @@ class Experiment:
     method: Text
     run: Callable[[Bench], Findings]
     minutes: tuple[int | float, int | float] = (3, 10)
+
+
+def experiment_texts(name: str, *own: str) -> Texts:
+    """Read the texts of an experiment, in NAME.toml: those that every experiment has, and its `own` keys."""
+    common = ("source", "title", "claim", "method", "verdict", "caption")
+    return read_texts("regard.learn.lab.experiments", f"{name}.toml", (*common, *own))

@@ -6,17 +6,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from regard.common.bilingual import Language, Text, Words, words_by
+from regard.common.bilingual import Language, Text, Words, join_texts, read_texts, words_by
 from regard.visualisation.charts import Chart, Panel, Scale, Series
 
 Outcome = Literal["holds", "partly", "contradicted", "undecided"]
 
-OUTCOMES: dict[Outcome, Text] = {
-    "holds": Text("The claim holds", "주장이 맞습니다"),
-    "partly": Text("The claim holds in part", "주장이 일부만 맞습니다"),
-    "contradicted": Text("The claim does not hold here", "여기서는 주장이 맞지 않습니다"),
-    "undecided": Text("Not decided by these figures", "이 수치로는 판단할 수 없습니다"),
-}
+LABELS = read_texts(
+    "regard.learn.lab",
+    "labels.toml",
+    (
+        *("model", "failed", "all", "source_words", "by_length", "after_training", "loss", "updates", "milliseconds"),
+        *("trained", "outcomes"),
+    ),
+)
+"""Texts that several experiments have: labels of tables and plots, outcomes, and what was trained."""
+OUTCOMES = LABELS.table("outcomes")
 
 
 @dataclass(frozen=True)
@@ -101,10 +105,14 @@ def interval(value: float, low: float, high: float, digits: int = 1) -> str:
     return f"{value:.{digits}f} ({low:.{digits}f}–{high:.{digits}f})"
 
 
-def listed(items: Sequence[str], language: Language) -> str:
-    """Join names for a sentence."""
+def listed(items: Sequence[Text]) -> Text:
+    """Join texts for a sentence: with "and" before the last in English, by commas in Korean."""
     if len(items) < 2:
-        return "".join(items)
-    if language == "ko":
-        return ", ".join(items)
-    return f"{', '.join(items[:-1])} and {items[-1]}"
+        return join_texts(items, "")
+    *first, last = items
+    return Text(f"{join_texts(first, ', ').en} and {last.en}", join_texts(items, ", ").ko)
+
+
+def judge(holds: bool, partly: bool = False) -> Outcome:
+    """Return the outcome for a claim that holds, that holds in part, or else is contradicted."""
+    return "holds" if holds else "partly" if partly else "contradicted"

@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TypeVar
 
 from regard.common.bilingual import Text, Words
 from regard.comparison import Comparison
@@ -13,12 +14,14 @@ from regard.comparison.result import Bucket, SeedScore
 from regard.comparison.scoring import student_quantile
 from regard.evaluation.bootstrap import paired_bootstrap
 from regard.evaluation.significance import chrf_difference
-from regard.learn.lab.findings import Curve, Plot, Table, interval
+from regard.learn.lab.findings import LABELS, Curve, Findings, Graph, Plot, Table, Verdict, interval
 from regard.training.journal import read
 
-MODEL = Text("model", "모델")
-FAILED = Text("did not learn", "학습 실패")
-INTERVALS = Text(" Bars: 95 % intervals.", " 막대: 95 % 구간.")
+Key = TypeVar("Key")
+Columns = Mapping[Words, str | Mapping[str, str]]
+"""Columns of a table of models, by heading: the name of a score, or the cells by model."""
+QUALITY: Columns = {"chrF": "chrF", "BLEU": "BLEU"}
+"""The scores of translations, as columns of a table."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +66,7 @@ def score_text(comparison: Comparison, model: str, name: str = "chrF") -> str:
 def score_or_failed(comparison: Comparison, model: str, name: str = "chrF") -> Words:
     """Write a score of a model with its interval, or that it did not learn."""
     is_known = any(system.name == model for system in comparison.systems)
-    return score_text(comparison, model, name) if is_known else FAILED
+    return score_text(comparison, model, name) if is_known else LABELS["failed"]
 
 
 def contrast(comparison: Comparison, first: str, second: str, name: str = "chrF") -> Contrast:
@@ -87,6 +90,12 @@ def contrast(comparison: Comparison, first: str, second: str, name: str = "chrF"
     return student(values)
 
 
+def known_contrasts(comparison: Comparison, pairs: Mapping[Key, tuple[str, str]]) -> dict[Key, Contrast]:
+    """Compare pairs of models in chrF, by key, without those of which a model failed."""
+    known = {system.name for system in comparison.systems}
+    return {key: contrast(comparison, *pair) for key, pair in pairs.items() if known.issuperset(pair)}
+
+
 def student(values: Sequence[float]) -> Contrast:
     """Return the mean of values with Student's 95 % interval; of one value, without any width."""
     count, mean = len(values), sum(values) / len(values)
@@ -102,27 +111,40 @@ def by_length(comparison: Comparison) -> Mapping[str, tuple[Bucket, ...]]:
     return next(part for part in comparison.breakdowns if part.key == "length").systems
 
 
-def length_curves(comparison: Comparison, names: Mapping[str, Words]) -> tuple[tuple[str, ...], tuple[Curve, ...]]:
-    """Return the labels of the lengths, and a curve of quality by length for each model."""
+def length_findings(comparison: Comparison, names: Mapping[str, Words], verdict: Verdict, caption: Text) -> Findings:
+    """Return findings with a table and a graph of quality by the length of the source."""
     buckets = by_length(comparison)
-    labels = [part.label for part in next(iter(buckets.values()))]
+    labels = tuple(part.label for part in next(iter(buckets.values())))
+    rows = tuple(
+        (words, *(f"{part.value:.1f}" for part in buckets[name]), score_text(comparison, name))
+        for name, words in names.items()
+    )
     curves = tuple(
         Curve(
-            title,
+            words,
             tuple((float(labels.index(part.label)), part.value) for part in buckets[name]),
             tuple((part.low, part.high) for part in buckets[name]),
         )
-        for name, title in names.items()
+        for name, words in names.items()
     )
-    return tuple(labels), curves
+    table = Table(LABELS["by_length"], (LABELS["model"], *labels, LABELS["all"]), rows)
+    return Findings(verdict, (table,), Graph((Plot("chrF", LABELS["source_words"], curves, labels),), caption))
 
 
 def score_table(
-    title: Text, comparison: Comparison, names: Mapping[str, Words], scores: Sequence[str] = ("chrF", "BLEU")
+    title: Text,
+    comparison: Comparison,
+    names: Mapping[str, Words],
+    columns: Columns = QUALITY,
+    first: Words = LABELS["model"],
 ) -> Table:
-    """Return a table of the scores of models; of a model that failed it says so."""
-    rows = ((words, *(score_or_failed(comparison, name, s) for s in scores)) for name, words in names.items())
-    return Table(title, (MODEL, *scores), tuple(rows))
+    """Return a table with a row for each model, below the heading `first`; scores say of a model that it failed."""
+
+    def cell(model: str, column: str | Mapping[str, str]) -> Words:
+        return score_or_failed(comparison, model, column) if isinstance(column, str) else column[model]
+
+    rows = ((words, *(cell(name, column) for column in columns.values())) for name, words in names.items())
+    return Table(title, (first, *columns), tuple(rows))
 
 
 def score_curve(name: Words, comparison: Comparison, models: Sequence[str], score: str = "chrF") -> Curve:
@@ -148,6 +170,16 @@ def validations(folder: Path, name: str) -> tuple[tuple[float, float], ...]:
     """Return a validation score over updates, from the journal of a run."""
     events = [event for event in read(folder / "journal.jsonl") if event["event"] == "valid"]
     return tuple((float(event["update"]), float(event[name])) for event in events if event.get(name) is not None)
+
+
+def validation_plot(title: Words, runs: Mapping[str, Sequence[Path]], names: Mapping[str, Words], score: str) -> Plot:
+    """Return a plot of a validation score over updates, with the mean of each model that learned."""
+    curves = (
+        mean_curve(words, [validations(folder, score) for folder in runs[name]])
+        for name, words in names.items()
+        if name in runs
+    )
+    return Plot(title, LABELS["updates"], tuple(curves))
 
 
 def mean_curve(name: Words, curves: Sequence[Sequence[tuple[float, float]]]) -> Curve:

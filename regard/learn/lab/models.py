@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
+
+from regard.data.vocabulary import Vocabulary
+from regard.models import Model
+from regard.pipeline import load_translator
 
 PEAK, VOCABULARY = 8e-3, 1000
 
@@ -12,13 +17,17 @@ def recurrent(decoder: str = "recurrent", encoder: dict[str, Any] | None = None,
 
     `settings` are those of the decoder; `decoder="no_attention"` has the last states alone.
     """
-    common = {"embedding": 64, "dropout": 0.1}
-    own = {"context": "every"} if decoder == "no_attention" else {"order": "luong", "score": "general"}
     sides = {
-        "encoder": {"kind": "recurrent", "size": 64, **common, **(encoder or {})},
-        "decoder": {"kind": decoder, "size": 128, **common, **own, **settings},
+        "encoder": {"kind": "recurrent", "size": 64, "embedding": 64, "dropout": 0.1, **(encoder or {})},
+        "decoder": {**decoder_settings(decoder), **settings},
     }
     return {"model": sides, "tokenizer": {"size": VOCABULARY}, "schedule": {"peak": PEAK}}
+
+
+def decoder_settings(kind: str) -> dict[str, Any]:
+    """Return the settings of a recurrent decoder of 128, or of the same without attention."""
+    own = {"context": "every"} if kind == "no_attention" else {"order": "luong", "score": "general"}
+    return {"kind": kind, "size": 128, "embedding": 64, "dropout": 0.1, **own}
 
 
 def transformer(decoder: dict[str, Any] | None = None, **settings: Any) -> dict[str, Any]:
@@ -26,3 +35,11 @@ def transformer(decoder: dict[str, Any] | None = None, **settings: Any) -> dict[
     side = {"kind": "transformer", "layers": 2, "size": 64, "heads": 4, "feedforward": 128, "dropout": 0.1, **settings}
     sides = {"encoder": side, "decoder": {**side, **(decoder or {})}}
     return {"model": sides, "tokenizer": {"size": VOCABULARY}, "schedule": {"peak": PEAK}}
+
+
+def load_run(folder: Path) -> tuple[Vocabulary, Model]:
+    """Load the source vocabulary and the model of a run."""
+    translator = load_translator(folder)
+    model = translator.model
+    assert isinstance(model, Model), "a run is one model"
+    return translator.tokenizer.source, model

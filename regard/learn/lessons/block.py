@@ -16,8 +16,7 @@ from regard.common.errors import UsageError
 from regard.data.batch import pad
 from regard.data.text import clean
 from regard.data.vocabulary import BOS, EOS
-from regard.learn.lessons import block_texts as texts
-from regard.learn.lessons.block_steps import BlockSteps
+from regard.learn.lessons.block_steps import TEXTS, BlockSteps
 from regard.learn.lessons.matrix_text import format_steps
 from regard.learn.lessons.random_weights import SmallSettings, WordVocabulary, small_model
 from regard.learn.lessons.recording import Calls, record_calls
@@ -165,17 +164,9 @@ def _small_setup(settings: SmallSettings, pairs: Sequence[Pair]) -> _Setup:
     source = WordVocabulary([source for source, _ in pairs])
     target = WordVocabulary([target for _, target in pairs if target is not None])
     sides = settings.sides()
-    sizes = f"D = {sides['size']}"
-    seed, norm, score = settings.seed or 0, sides["norm"], sides["score"]
-    heads = sides["heads"]
-    description = Text(
-        f"small random weights, seed {seed}, biases 0 · {sizes}, {heads} head{'s' * (heads > 1)}, "
-        f"{sides['feedforward']} "
-        f"hidden · {norm}-norm · score {score}" + " · not projected" * settings.unprojected,
-        f"작은 무작위 가중치(시드 {seed}), 편향 0 · {sizes}, 헤드 {heads}개, 은닉층 {sides['feedforward']} · "
-        f"{norm}-norm · 점수 "
-        f"{score}" + " · 투영 없음" * settings.unprojected,
-    )
+    description = TEXTS["descriptions.random"].fill(**sides, seed=settings.seed or 0, plural="s" * (sides["heads"] > 1))
+    if settings.unprojected:
+        description += TEXTS["descriptions.unprojected"]
     return _Setup(small_model(settings, source, target), source, target, 0, False, settings.causal, description)
 
 
@@ -202,8 +193,7 @@ def _trained_setup(model: str | Path | Translator, layer: int, has_target: bool,
     if not 1 <= layer <= count:
         raise UsageError(f"`layer`: this {side} has layers 1 to {count}, got {layer}")
     shown = Path(name).resolve().name if not isinstance(model, Translator) else name
-    korean = {"encoder": "인코더", "decoder": "디코더"}[side]
-    description = Text(f"{shown}: {side} layer {layer} of {count}", f"{shown}: {korean} {count}층 가운데 {layer}층")
+    description = TEXTS["descriptions.trained"].fill(name=shown, side=TEXTS[f"sides.{side}"], layer=layer, count=count)
     vocabularies = translator.tokenizer.source, translator.tokenizer.target
     return _Setup(translator.model.eval(), *vocabularies, layer - 1, True, False, description)
 
@@ -228,7 +218,8 @@ def _walk(setup: _Setup, pairs: Sequence[Pair], is_batch: bool) -> BlockWalkthro
         steps = _decoder_steps(setup, calls, source_names, targets)
     else:
         steps = _encoder_steps(setup, calls, source_names, sources)
-    return BlockWalkthrough(_title(setup, bool(targets)), _summary(setup, pairs), tuple(steps), is_batch)
+    title = TEXTS["titles.decoder" if targets else "titles.causal" if setup.causal else "titles.encoder"]
+    return BlockWalkthrough(title, _summary(setup, pairs), tuple(steps), is_batch)
 
 
 def _encoder_steps(setup: _Setup, calls: Calls, names: list[list[str]], ids: Sequence[Sequence[int]]) -> list[Step]:
@@ -236,7 +227,10 @@ def _encoder_steps(setup: _Setup, calls: Calls, names: list[list[str]], ids: Seq
     assert isinstance(encoder, TransformerEncoder), "checked with the options"
     steps, layers = BlockSteps(calls, names), encoder.layers
     numbers = _padded([[str(index) for index in row] for row in ids], "0")
-    steps.tokens([(texts.POSITION, _positions(names)), (texts.READ, names), (texts.TOKEN_ID, numbers)], "tokens")
+    steps.tokens(
+        [(TEXTS["labels.position"], _positions(names)), (TEXTS["labels.read"], names), (TEXTS["labels.id"], numbers)],
+        "tokens",
+    )
     _input_steps(steps, encoder, setup.layer)
     steps.encoder_layer(layers[setup.layer], setup.causal)  # type: ignore[arg-type]
     if setup.layer == len(layers) - 1:
@@ -253,7 +247,11 @@ def _decoder_steps(
     predicted = _padded([setup.target.tokens([*ids, EOS]) for ids in targets])
     steps, layers = BlockSteps(calls, names), decoder.layers
     steps.source(calls[encoder].output.outputs, source_names)
-    rows = [(texts.POSITION, _positions(names)), (texts.READ, names), (texts.PREDICTED, predicted)]
+    rows = [
+        (TEXTS["labels.position"], _positions(names)),
+        (TEXTS["labels.read"], names),
+        (TEXTS["labels.predicted"], predicted),
+    ]
     steps.tokens(rows, "shifted")
     _input_steps(steps, decoder, setup.layer)
     steps.decoder_layer(layers[setup.layer], source_names)  # type: ignore[arg-type]
@@ -311,14 +309,6 @@ def _causal(encoder: Any) -> Iterator[None]:
             handle.remove()
 
 
-def _title(setup: _Setup, has_target: bool) -> Text:
-    if has_target:
-        return Text("A Transformer decoder block, number by number", "숫자로 따라가는 Transformer 디코더 블록")
-    if setup.causal:
-        return Text("A causal Transformer block, number by number", "숫자로 따라가는 인과적 Transformer 블록")
-    return Text("A Transformer encoder block, number by number", "숫자로 따라가는 Transformer 인코더 블록")
-
-
 def _summary(setup: _Setup, pairs: Sequence[Pair]) -> Text:
     sentences = "; ".join(source if target is None else f"{source} → {target}" for source, target in pairs)
-    return Text(f"{sentences} · {setup.description.en}", f"{sentences} · {setup.description.ko}")
+    return Text(f"{sentences} · ", f"{sentences} · ") + setup.description

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import torch
@@ -18,16 +19,31 @@ from regard.attention import SCORES, Attention, Memory
 from regard.attention.attention import attention_mask, masked_softmax
 from regard.attention.heads import split_heads
 from regard.attention.scores import Additive, General
-from regard.common.bilingual import Text, Words
+from regard.common.bilingual import Text, Words, join_texts, read_texts
 from regard.common.shapes import Array, Tensor
 from regard.layers.feedforward import FeedForward
 from regard.layers.positions import LearnedPositions, interleaved
 from regard.layers.residual import Residual
-from regard.learn.lessons import block_texts as texts
 from regard.learn.lessons.recording import Calls
 from regard.models.transformer import DecoderLayer, EncoderLayer, InputEmbedding
 from regard.visualisation.number_boxes import Step, Term
 
+TEXTS = read_texts(
+    "regard.learn.lessons",
+    "block.toml",
+    ("titles", "descriptions", "sides", "parts", "labels", "steps", "masked", "split", "join", "diagonal"),
+)
+SUBSCRIPTS = "₀₁₂₃₄"
+ACTIVATIONS = {"relu": "ReLU", "gelu": "GELU", "silu": "SiLU", "swiglu": "SwiGLU"}
+FORMULAS = {
+    "dot": "scores = Q·Kᵀ",
+    "scaled_dot": "scores = Q·Kᵀ / √E",
+    "general": "scores = Q·W·Kᵀ",
+    "additive": "scores = v·tanh(q + k)",
+    "cosine": "scores = cos(q, k) / τ",
+    "cosine_fixed": "scores = cos(q, k) / 0.1",
+    "cosine_plain": "scores = cos(q, k)",
+}
 Names = Sequence[Sequence[str]]
 """Tokens of each sentence of the batch."""
 
@@ -41,11 +57,11 @@ class BlockSteps:
     def __init__(self, calls: Calls, names: Names) -> None:
         self.calls, self.names, self.steps = calls, names, list[Step]()
         self._x, self._passed = torch.empty(0), 0
-        self._part, self._prefix = texts.INPUT, ""
+        self._part, self._prefix = TEXTS["parts.input"], ""
 
-    def _add(self, key: str, worded: tuple[Text, Text], formula: str, terms: Sequence[Term], product: str = "") -> None:
-        """Append a step to the current part; `worded` is its title and its text."""
-        self.steps.append(Step(self._prefix + key, self._part, worded[0], formula, worded[1], tuple(terms), product))
+    def _add(self, key: str, text: tuple[Text, Text], formula: str, terms: Sequence[Term], product: str = "") -> None:
+        """Append a step to the current part; `text`: its title and its text."""
+        self.steps.append(Step(self._prefix + key, self._part, text[0], formula, text[1], tuple(terms), product))
 
     def _begin(self, part: Text, key: str) -> None:
         self._part, self._prefix = part, f"{key}."
@@ -54,64 +70,64 @@ class BlockSteps:
 
     def source(self, outputs: Tensor, names: Names) -> None:
         """Append the encoder's output, which cross-attention reads."""
-        self._part = texts.SOURCE
-        self._add("source", texts.worded("source"), "", [Term("m", array(outputs), "B S D", names)])
-        self._part = texts.INPUT
+        self._part = TEXTS["parts.source"]
+        self._add("source", _worded("source"), "", [Term("m", array(outputs), "B S D", names)])
+        self._part = TEXTS["parts.input"]
 
     def tokens(self, rows: Sequence[tuple[Words, Sequence[Sequence[str]]]], kind: str) -> None:
         """Append the tokens of each position, with their ids or what they are to predict."""
         values = np.array([[list(line[sentence]) for _, line in rows] for sentence in range(len(self.names))])
-        term = Term(texts.TOKENS, values, "B rows T", [[name for name, _ in rows]], kind="tokens")
-        self._add("tokens", texts.worded(kind), "", [term])
+        term = Term(TEXTS["labels.tokens"], values, "B rows T", [[name for name, _ in rows]], kind="tokens")
+        self._add("tokens", _worded(kind), "", [term])
 
     def embeddings(self, inputs: InputEmbedding) -> None:
         """Append embeddings, positions and their sum, which is the input of the first layer."""
         embedding, positions = inputs.embedding, inputs.position_embedding
         scale = "" if embedding.scale == 1 else f"{embedding.scale:.3f}"
-        worded = texts.worded("scaled_embeddings" if scale else "embeddings", scale=scale)
+        text = _worded("scaled_embeddings" if scale else "embeddings", scale=scale)
         e = Term("e", array(self.calls[embedding].output), "B T D", self.names)
         x = _like(e, "x₀", "=", self.calls[inputs].output)
-        self._add("embeddings", worded, "", [e])
+        self._add("embeddings", text, "", [e])
         if positions is None:
-            self._add("sum", texts.worded("no_positions"), "x₀ = e", [_again(e), x])
+            self._add("sum", _worded("no_positions"), "x₀ = e", [_again(e), x])
             return
         vectors = array(self.calls[positions].output)[0]
         p = Term("p", vectors, "T D", [[str(position) for position in range(len(vectors))]])
         self._positions(positions, p)
-        self._add("sum", texts.worded("sum"), "x₀ = e + p", [_again(e), _again(p, "+"), x])
+        self._add("sum", _worded("sum"), "x₀ = e + p", [_again(e), _again(p, "+"), x])
 
     def _positions(self, module: nn.Module, p: Term) -> None:
         """Append the vectors of the positions, also in the paper's order of columns if the model has another."""
         if isinstance(module, LearnedPositions):
-            self._add("positions", texts.worded("learned_positions"), "", [p])
+            self._add("positions", _worded("learned_positions"), "", [p])
             return
         D = p.values.shape[1]
         waves = [[("sin", "cos")[column % 2] for column in range(D)]]
         formula = "p(t, 2i) = sin(t / 10000^(2i/D)), p(t, 2i + 1) = cos(t / 10000^(2i/D))"
         if isinstance(module, PaperOrder):
-            self._add("positions", texts.worded("positions", size=D), formula, [replace(p, columns=waves)])
+            self._add("positions", _worded("positions", size=D), formula, [replace(p, columns=waves)])
             return
-        paper = Term(texts.PAPER_ORDER, p.values[:, interleaved(D)], "T D", p.rows, waves)
-        self._add("positions", texts.worded("own_positions", size=D), formula, [p, paper])
+        paper = Term(TEXTS["labels.paper_order"], p.values[:, interleaved(D)], "T D", p.rows, waves)
+        self._add("positions", _worded("own_positions", size=D), formula, [p, paper])
 
     def earlier_layers(self, layer: nn.Module, number: int) -> None:
         """Append the input of a layer that is not the first."""
         term = Term("x₀", array(self.calls[layer].input), "B T D", self.names)
-        self._add("earlier", texts.worded("earlier", last=number - 1, number=number), "", [term])
+        self._add("earlier", _worded("earlier", last=number - 1, number=number), "", [term])
 
     # --- layers
 
     def encoder_layer(self, layer: EncoderLayer, is_causal: bool) -> None:
         """Append self-attention and feed-forward network, each with add & norm."""
         self._x = self.calls[layer].input
-        self._self_attention(layer, texts.CAUSAL if is_causal else texts.SELF)
+        self._self_attention(layer, TEXTS["parts.causal"] if is_causal else TEXTS["parts.self"])
         self._feedforward(layer.feedforward, layer.feedforward_residual)
 
     def decoder_layer(self, layer: DecoderLayer, source: Names) -> None:
         """Append masked self-attention, cross-attention and feed-forward network, each with add & norm."""
         self._x = self.calls[layer].input
-        self._self_attention(layer, texts.CAUSAL if layer.causal else texts.SELF)
-        self._begin(texts.CROSS, "cross")
+        self._self_attention(layer, TEXTS["parts.causal"] if layer.causal else TEXTS["parts.self"])
+        self._begin(TEXTS["parts.cross"], "cross")
         name = self._norm_before(layer.cross_attention_residual)
         self._attention(layer.cross_attention, name, ("m", source), "c")
         self._add_and_norm(layer.cross_attention_residual, self.calls[layer.cross_attention].output, "c")
@@ -120,7 +136,7 @@ class BlockSteps:
     def final_norm(self, norm: nn.Module) -> None:
         """Append the norm after the last layer, if the model has one."""
         if isinstance(norm, nn.LayerNorm):
-            self._part, self._prefix = texts.FINAL, ""
+            self._part, self._prefix = TEXTS["parts.final"], ""
             self._norm(norm, "final_norm", self._name, "output")
 
     def _self_attention(self, layer: EncoderLayer | DecoderLayer, part: Text) -> None:
@@ -130,23 +146,21 @@ class BlockSteps:
         self._add_and_norm(layer.self_attention_residual, self.calls[layer.self_attention].output, "z")
 
     def _feedforward(self, network: FeedForward, residual: Residual) -> None:
-        self._begin(texts.FEEDFORWARD, "feedforward")
+        self._begin(TEXTS["parts.feedforward"], "feedforward")
         name = self._norm_before(residual)
-        activation = texts.ACTIVATIONS[network.activation.__name__]
+        activation = ACTIVATIONS[network.activation.__name__]
         y = Term(name, array(self.calls[network].input), "B T D", self.names, repeated=True)
         h = Term("h", array(self.calls[network.widen].output), "B T F", self.names, operator="=")
         activated = _like(h, "h′", f"{activation} →", self.calls[network.narrow].input)
         weights = _weights(network.widen, "1", "D F")
-        formula, worded = (
-            f"h = {_times(name, weights)}, h′ = {activation}(h)",
-            texts.worded("hidden", activation=activation),
-        )
-        self._add("hidden", worded, formula, [y, *weights, h, activated], _shapes(y, network.widen, h))
+        formula = f"h = {_times(name, weights)}, h′ = {activation}(h)"
+        text = _worded("hidden", activation=activation)
+        self._add("hidden", text, formula, [y, *weights, h, activated], _shapes(y, network.widen, h))
         weights = _weights(network.narrow, "2", "F D")
         f = Term("f", array(self.calls[network].output), "B T D", self.names, operator="=")
         product = _shapes(activated, network.narrow, f)
         terms = [_again(activated), *weights, f]
-        self._add("output", texts.worded("narrow"), f"f = {_times('h′', weights)}", terms, product)
+        self._add("output", _worded("narrow"), f"f = {_times('h′', weights)}", terms, product)
         self._add_and_norm(residual, self.calls[network].output, "f")
 
     # --- add & norm
@@ -154,7 +168,7 @@ class BlockSteps:
     @property
     def _name(self) -> str:
         """The name of the vectors that the next sublayer gets."""
-        return f"x{texts.SUBSCRIPTS[self._passed]}"
+        return f"x{SUBSCRIPTS[self._passed]}"
 
     def _norm_before(self, residual: Residual) -> str:
         """Append the norm before a sublayer, if pre-norm; return the name of the sublayer's input."""
@@ -173,10 +187,10 @@ class BlockSteps:
         total = _like(x, result, "=", self._x)
         if residual.connected:
             terms = [x, _again(_like(x, name, "", branch), "+"), total]
-            self._add("add", texts.worded("add"), f"{result} = {x.name} + {name}", terms)
+            self._add("add", _worded("add"), f"{result} = {x.name} + {name}", terms)
         else:
             terms = [_again(_like(x, name, "", branch)), total]
-            self._add("add", texts.worded("no_residual"), f"{result} = {name}", terms)
+            self._add("add", _worded("no_residual"), f"{result} = {name}", terms)
         if has_norm:
             self._norm(residual.norm, "norm_after", "s", self._name)
             self._x = self.calls[residual.norm].output
@@ -187,14 +201,14 @@ class BlockSteps:
         before = Term(name, array(x), "B T D", self.names, repeated=True)
         after = _like(before, result, "=", self.calls[norm].output)
         if not isinstance(norm, nn.LayerNorm):
-            self._add("norm", texts.worded("batch_norm"), f"{result} = norm({name})", [before, after])
+            self._add("norm", _worded("batch_norm"), f"{result} = norm({name})", [before, after])
             return
         statistics = torch.stack([x.mean(-1), x.var(-1, unbiased=False)], -1)
         normalised = F.layer_norm(x, norm.normalized_shape, eps=norm.eps)
         n = _like(before, "n", "→", normalised)
         terms = [
             before,
-            Term(texts.STATISTICS, array(statistics), "B T 2", self.names, [["μ", "σ²"]], "→"),
+            Term(TEXTS["labels.statistics"], array(statistics), "B T 2", self.names, [["μ", "σ²"]], "→"),
             n,
             _again(n),
             Term("γ", array(norm.weight[None]), "1 D", operator="⊙"),
@@ -202,7 +216,7 @@ class BlockSteps:
             after,
         ]
         formula = f"n = ({name} − μ) / √(σ² + ε), {result} = γ ⊙ n + β"
-        self._add("norm", texts.worded(kind, epsilon=np.format_float_positional(norm.eps)), formula, terms)
+        self._add("norm", _worded(kind, epsilon=np.format_float_positional(norm.eps)), formula, terms)
 
     # --- attention
 
@@ -222,31 +236,34 @@ class BlockSteps:
         weights = masked_softmax(attention.score(query, memory.keys), keep)
         if keep is not None:
             reasons = {"causal": bool(is_causal), "padding": memory.keep is not None, "window": window is not None}
-            scores = self._mask(scores, keep, [reason for reason, holds in reasons.items() if holds])
+            scores = self._mask(scores, keep, [TEXTS[f"masked.{reason}"] for reason, holds in reasons.items() if holds])
         A = replace(_like(scores, "A", "softmax →", weights), kind="weights")
         self._add(
             "weights",
-            texts.worded("softmax"),
+            _worded("softmax"),
             f"A = softmax({'masked ' * (keep is not None)}scores)",
             [_again(scores), A],
         )
         context = Term("A·V", array(weights @ memory.values), "B H T E", self.names, operator="=")
         terms = [_again(A), _again(V, "·"), context]
-        self._add("context", texts.worded("context"), "A·V", terms, _bmm("TSE", weights, memory.values))
+        self._add("context", _worded("context"), "A·V", terms, _bmm("TSE", weights, memory.values))
         self._output(attention.output, context, result)
 
     def _projection(self, layer: nn.Module, letter: str, entries: tuple[str, Names], heads: Tensor) -> Term:
         """Append the projection to queries, keys or values; return it, split into heads."""
         call, (name, names), T = self.calls[layer], entries, "T" if letter == "Q" else "S"
+        count = heads.shape[1]
         x = Term(name, array(call.input), f"B {T} D", names, repeated=True)
         result = Term(letter, array(call.output), f"B {T} D", names, operator="=")
         split = Term(letter, array(heads), f"B H {T} E", names)
         if isinstance(layer, nn.Linear):
-            weights, worded = _weights(layer, letter, "D D"), texts.worded(letter, count=heads.shape[1])
+            text = _worded(letter, heads=TEXTS["split"].fill(count=count) if count > 1 else "")
+            weights = _weights(layer, letter, "D D")
         else:
-            weights, worded, result = [], texts.worded("unprojected", letter=letter), replace(result, repeated=True)
-        terms = [x, *weights, result, *([split] if heads.shape[1] > 1 else [])]
-        self._add(letter, worded, f"{letter} = {_times(name, weights)}", terms, _shapes(x, layer, result))
+            text = _worded("unprojected", letter=letter)
+            weights, result = [], replace(result, repeated=True)
+        terms = [x, *weights, result, *([split] if count > 1 else [])]
+        self._add(letter, text, f"{letter} = {_times(name, weights)}", terms, _shapes(x, layer, result))
         return split
 
     def _scores(self, attention: Attention, compared: tuple[Term, Term], memory: Memory, query: Tensor) -> Term:
@@ -254,7 +271,7 @@ class BlockSteps:
         (Q, K), score = compared, attention.score
         kind = next(name for name, cls in SCORES.items() if type(score) is cls)
         values = score(query, memory.keys)
-        S = Term(texts.SCORES, array(values), "B H T S", Q.rows, K.rows, "=")
+        S = Term(TEXTS["labels.scores"], array(values), "B H T S", Q.rows, K.rows, "=")
         terms, dot, product = list[Term](), score.as_dot(query), ""
         if isinstance(score, General):
             terms += [_again(K), Term("Wᵀ", array(score.matrix.transpose(1, 2)), "H E E", operator="·")]
@@ -274,33 +291,50 @@ class BlockSteps:
         elif isinstance(score, Additive):
             terms += [Term("v", array(score.vector[:, None]), "H 1 E"), _again(Q, "· tanh("), _again(K, "+")]
             S = replace(S, operator=") =")
-        worded = texts.worded(f"score_{kind}", size=query.shape[-1])
+        text = _worded(f"score_{kind}", size=query.shape[-1])
         if isinstance(attention.value, nn.Identity) and attention.role != "cross":
-            worded = texts.with_diagonal(worded, *_diagonal(values, memory.keep))
-        self._add("scores", worded, texts.FORMULAS[kind], [*terms, S], product)
+            largest, rows = _diagonal(values, memory.keep)
+            text = text[0], text[1] + TEXTS["diagonal"].fill(largest=largest, rows=rows)
+        self._add("scores", text, FORMULAS[kind], [*terms, S], product)
         return S
 
-    def _mask(self, scores: Term, keep: Tensor, reasons: Sequence[str]) -> Term:
+    def _mask(self, scores: Term, keep: Tensor, reasons: Sequence[Text]) -> Term:
         """Append the mask: hidden entries get the score −∞."""
         B, _, T, S = scores.values.shape
         hidden = ~keep.expand(B, 1, T, S).cpu().numpy()
-        mask = Term(texts.MASK, np.where(hidden[:, 0], -np.inf, 0.0), "B T S", scores.rows, scores.columns, "+", "mask")
-        masked = replace(scores, name=texts.MASKED, operator="=", values=np.where(hidden, -np.inf, scores.values))
-        self._add("mask", texts.mask(*reasons), "masked scores = scores + mask", [_again(scores), mask, masked])
+        mask = Term(
+            TEXTS["labels.mask"],
+            np.where(hidden[:, 0], -np.inf, 0.0),
+            "B T S",
+            scores.rows,
+            scores.columns,
+            "+",
+            "mask",
+        )
+        masked = replace(
+            scores, name=TEXTS["labels.masked"], operator="=", values=np.where(hidden, -np.inf, scores.values)
+        )
+        self._add(
+            "mask",
+            _worded("mask", reasons=join_texts(reasons, Text(", and ", ". "))),
+            "masked scores = scores + mask",
+            [_again(scores), mask, masked],
+        )
         return masked
 
     def _output(self, layer: nn.Module, context: Term, result: str) -> None:
         """Append the output: heads side by side, then projected."""
         call, heads = self.calls[layer], context.values.shape[1]
-        joined = Term(texts.JOINED if heads > 1 else context.name, array(call.input), "B T D", self.names)
+        joined = Term(TEXTS["labels.joined"] if heads > 1 else context.name, array(call.input), "B T D", self.names)
         joined = joined if heads > 1 else _again(joined)
         z = _like(joined, result, "=", call.output)
         if isinstance(layer, nn.Linear):
-            weights, worded = _weights(layer, "O", "D D"), texts.worded("output", count=heads)
+            text = _worded("output", heads=TEXTS["join"].fill(count=heads) if heads > 1 else "")
+            weights = _weights(layer, "O", "D D")
         else:
-            weights, worded = [], texts.worded("no_output")
+            weights, text = [], _worded("no_output")
         formula = f"{result} = {_times('[A·V]' if heads > 1 else 'A·V', weights)}"
-        self._add("output", worded, formula, [joined, *weights, z], _shapes(joined, layer, z))
+        self._add("output", text, formula, [joined, *weights, z], _shapes(joined, layer, z))
 
 
 class PaperOrder(nn.Module):
@@ -319,6 +353,11 @@ def array(tensor: Tensor) -> Array:
     """Return a tensor as an array of 32-bit numbers on the host."""
     numbers: Array = tensor.detach().float().cpu().numpy()
     return numbers
+
+
+def _worded(key: str, **values: Any) -> tuple[Text, Text]:
+    """Return title and text of a kind of step."""
+    return TEXTS[f"steps.{key}.title"].fill(**values), TEXTS[f"steps.{key}.text"].fill(**values)
 
 
 def _again(term: Term, operator: str = "") -> Term:

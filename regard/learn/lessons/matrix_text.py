@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from unicodedata import east_asian_width
 
-from regard.common.bilingual import Language, words_by
+from regard.common.bilingual import Language, text_width, words_by
 from regard.visualisation.number_boxes import NumberMatrix, Step, Term, matrices
 
 NARROWEST, WIDEST = 7, 110
@@ -81,8 +80,3 @@ def format_matrix(
 
 def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
     return "".join(" " * (width + 1 - text_width(cell)) + cell for cell, width in zip(cells, widths, strict=True))
-
-
-def text_width(text: str) -> int:
-    """Return the columns of a terminal that a text takes: Hangul takes two."""
-    return sum(2 if east_asian_width(letter) in "WF" else 1 for letter in text)

@@ -6,11 +6,12 @@ its clause.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Literal, NamedTuple
 
-from regard.learn.samples.lexicon import Adverb, Connective, Noun, Time, Vocative
+from regard.learn.samples.lexicon import Connective, Expression, Noun
 from regard.learn.samples.verbs import Verb
 
 
@@ -46,8 +47,8 @@ class Clause:
     place: Noun | None = None
     means: Noun | None = None
     companion: Noun | None = None
-    adverb: Adverb | None = None
-    time: Time | None = None
+    adverb: Expression | None = None
+    time: Expression | None = None
 
 
 @dataclass(frozen=True)
@@ -56,16 +57,14 @@ class Sentence:
 
     clauses: tuple[Clause, ...]
     connectives: tuple[Connective, ...] = ()
-    vocative: Vocative | None = None
+    vocative: Expression | None = None
 
     def __post_init__(self) -> None:
         assert len(self.connectives) == len(self.clauses) - 1, "one connective between two clauses"
 
 
 @cache
-def fixed(
-    entry: Adverb | Time | Vocative | None, role: str, language: Literal["korean", "english"]
-) -> tuple[Word, ...]:
+def fixed(entry: Expression | None, role: str, language: Literal["korean", "english"]) -> tuple[Word, ...]:
     """Return a fixed expression in one language; with equally many words in both, they are linked one by one."""
     if entry is None:
         return ()
@@ -73,3 +72,8 @@ def fixed(
     one_by_one = len(korean) == len(english)
     words = korean if language == "korean" else english
     return tuple(Word(word, (f"{role} {i}" if one_by_one else role,)) for i, word in enumerate(words))
+
+
+def with_comma(words: Sequence[Word]) -> list[Word]:
+    """Add a comma to the last word."""
+    return [*words[:-1], words[-1]._replace(text=words[-1].text + ",")]

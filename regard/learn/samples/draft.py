@@ -21,10 +21,9 @@ from regard.learn.samples.lexicon import (
     VEHICLES,
     WE,
     YOU,
+    Expression,
     I,
     Noun,
-    Time,
-    Vocative,
 )
 from regard.learn.samples.verbs import Verb
 
@@ -41,7 +40,7 @@ class Setting(NamedTuple):
 
     words: int
     frame: Frame
-    vocative: Vocative | None = None
+    vocative: Expression | None = None
     dated: bool = True
     previous: Clause | None = None
 
@@ -158,7 +157,7 @@ class Draft:
 
 
 @cache
-def _unmentioned(vocative: Vocative | None) -> tuple[Noun, ...]:
+def _unmentioned(vocative: Expression | None) -> tuple[Noun, ...]:
     """Return whom a polite sentence does not mention: the addressee, "you", and those who need honorific verbs."""
     if vocative is None:
         return ()
@@ -173,7 +172,7 @@ def _same_kind(noun: Noun) -> tuple[Noun, ...]:
 
 
 @cache
-def _times(tense: str) -> tuple[Time, ...]:
+def _times(tense: str) -> tuple[Expression, ...]:
     return tuple(time for time in TIMES if tense in time.fits)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from functools import cache
 
-from regard.learn.samples.derivation import Clause, Frame, Word, fixed
+from regard.learn.samples.derivation import Clause, Frame, Word, fixed, with_comma
 from regard.learn.samples.lexicon import Connective, Noun
 from regard.learn.samples.verbs import Verb
 
@@ -48,8 +48,7 @@ def _circumstances(content: Clause) -> list[Word]:
 def _with_connective(words: list[Word], connective: Connective) -> list[Word]:
     """Add the connective: "When …," before a main clause, "…, and" after one."""
     joint = Word(connective.english, ("connective",))
-    words = [*words[:-1], words[-1]._replace(text=words[-1].text + ",")]
-    return [joint, *words] if connective.subordinate else [*words, joint]
+    return [joint, *with_comma(words)] if connective.subordinate else [*with_comma(words), joint]
 
 
 @cache

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 
 from regard.learn.samples import english, korean
-from regard.learn.samples.derivation import Sentence, Word, fixed
-from regard.learn.samples.lexicon import Vocative
+from regard.learn.samples.derivation import Sentence, Word, fixed, with_comma
 from regard.learn.samples.pairs import AlignedPair
 
 Words = list[Word]
@@ -28,18 +27,13 @@ def realise(sentence: Sentence) -> AlignedPair:
 def _segments(sentence: Sentence) -> list[tuple[Words, Words]]:
     """Return the Korean and English words of the vocative, then of each clause."""
     polite = sentence.vocative is not None
-    segments = [_address(sentence.vocative)] if sentence.vocative else []
+    segments = []
+    if sentence.vocative:
+        source, target = (fixed(sentence.vocative, "vocative", side) for side in ("korean", "english"))
+        segments.append((with_comma(source), with_comma(target)))
     for clause, connective in zip(sentence.clauses, (*sentence.connectives, None), strict=True):
         segments.append((korean.clause(clause, connective, polite), english.clause(clause, connective)))
     return segments
-
-
-def _address(vocative: Vocative) -> tuple[Words, Words]:
-    return _with_comma(fixed(vocative, "vocative", "korean")), _with_comma(fixed(vocative, "vocative", "english"))
-
-
-def _with_comma(words: tuple[Word, ...]) -> Words:
-    return [*words[:-1], words[-1]._replace(text=words[-1].text + ",")]
 
 
 def _links(source: Words, target: Words) -> set[tuple[int, int]]:

@@ -8,24 +8,18 @@ from typing import Any
 
 import torch
 
-from regard.common.bilingual import Text
+from regard.common.bilingual import Text, join_texts
 from regard.common.shapes import Tensor
 from regard.data.text import read_lines
 from regard.learn.lab.bench import Bench
-from regard.learn.lab.experiment import Experiment
-from regard.learn.lab.findings import Curve, Findings, Graph, Outcome, Plot, Table, Verdict
-from regard.learn.lab.measures import MODEL
-from regard.learn.lab.models import recurrent, transformer
+from regard.learn.lab.experiment import experiment_texts
+from regard.learn.lab.findings import LABELS, Curve, Findings, Graph, Plot, Table, Verdict, judge
+from regard.learn.lab.models import load_run, recurrent, transformer
 from regard.models import Batch, Model
 from regard.models.transformer import TransformerEncoder
-from regard.pipeline import load_translator
 
-NAMES = {
-    "rnn": Text("simple RNN", "단순 RNN"),
-    "lstm": Text("LSTM", "LSTM"),
-    "two": Text("GRU, two directions", "양방향 GRU"),
-    "transformer": Text("Transformer", "Transformer"),
-}
+TEXTS = experiment_texts("reach", "names", "measures", "table", "share", "distance")
+NAMES = TEXTS.table("names")
 TOKENS, SENTENCES, DRAWS = 40, 40, 8
 """Tokens of each sentence, which is cut to that length before its end, since then every distance is one place."""
 SHOWN = (1, 5, 10, 20, 30, 40)
@@ -48,48 +42,35 @@ def run(bench: Bench) -> Findings:
     trained = bench.train(models, bench.choose(1000, 1800))
     lines = read_lines(str(bench.texts() / "length.ko"))
     curves = {name: _mean([influence(folder, lines) for folder in trained.runs[name]]) for name in NAMES}
-    titles = (Text("gradient", "기울기"), Text("change when the token is erased", "토큰을 지울 때의 변화"))
-    tables = tuple(_table(curves, kind, title) for kind, title in enumerate(titles))
+    measures = tuple(TEXTS.table("measures").values())
+    tables = tuple(_table(curves, number, measure) for number, measure in enumerate(measures))
     plots = tuple(
         Plot(
-            title,
-            Text("tokens from the end", "끝에서부터의 토큰 수"),
+            measure,
+            TEXTS["distance"],
             tuple(
-                Curve(words, tuple((float(d), max(y, 1e-6)) for d, y in enumerate(curves[name][kind], 1)))
+                Curve(words, tuple((float(d), max(y, 1e-6)) for d, y in enumerate(curves[name][number], 1)))
                 for name, words in NAMES.items()
             ),
         )
-        for kind, title in enumerate(titles)
+        for number, measure in enumerate(measures)
     )
-    caption = Text(
-        "Influence of each token on the last state (recurrent) or the last output (Transformer), by distance. Left: "
-        "norm "
-        "of the gradient; right: change of the state when the token's embedding is erased.",
-        "거리에 따라 각 토큰이 마지막 상태(RNN)나 마지막 출력(Transformer)에 미치는 영향. 왼쪽: 기울기의 크기, "
-        "오른쪽: 토큰의 "
-        "임베딩을 지울 때 상태의 변화.",
-    )
-    return Findings(_verdict(curves), tables, Graph(plots, caption, columns=2))
+    return Findings(_verdict(curves), tables, Graph(plots, TEXTS["caption"], columns=2))
 
 
-def _table(curves: Curves, kind: int, title: Text) -> Table:
+def _table(curves: Curves, number: int, measure: Text) -> Table:
     """Return the influence of tokens at some distances, measured in one of two ways."""
     return Table(
-        Text(
-            f"Influence of a token by its distance from the end, in tokens (largest: 1): {title.en}",
-            f"끝에서의 거리(토큰 수)에 따른 토큰의 영향(최댓값: 1): {title.ko}",
-        ),
-        (MODEL, *map(str, SHOWN)),
-        tuple((words, *(f"{curves[name][kind][d - 1]:.3f}" for d in SHOWN)) for name, words in NAMES.items()),
+        TEXTS["table"].fill(measure=measure),
+        (LABELS["model"], *map(str, SHOWN)),
+        tuple((words, *(f"{curves[name][number][d - 1]:.3f}" for d in SHOWN)) for name, words in NAMES.items()),
     )
 
 
 def influence(folder: Path, lines: list[str]) -> tuple[list[float], list[float]]:
     """Return the influence of 40 tokens by distance from the end, by gradient and by erasure; the largest is 1."""
-    translator = load_translator(folder)
-    model = translator.model
-    assert isinstance(model, Model), "a run is one model"
-    encoded = [ids for ids in translator.tokenizer.source.encode_all(lines) if len(ids) > TOKENS]
+    vocabulary, model = load_run(folder)
+    encoded = [ids for ids in vocabulary.encode_all(lines) if len(ids) > TOKENS]
     gradients, changes = [], []
     for ids in encoded[:SENTENCES]:
         batch = Batch(torch.tensor([[*ids[:TOKENS], ids[-1]]]))
@@ -157,31 +138,8 @@ def _verdict(curves: Curves) -> Verdict:
     near, middle, far = ({name: mean(name, part) for name in NAMES} for part in (NEAR, MIDDLE, FAR))
     fades = all(middle[name] < 0.2 * near[name] and far[name] < 0.2 * near[name] for name in ("rnn", "lstm"))
     is_even = min(middle["transformer"], far["transformer"]) > 0.5 * near["transformer"]
-    outcome: Outcome = "holds" if fades and is_even else "partly" if fades or is_even else "contradicted"
-    shares = {name: f"{near[name]:.2f}, {middle[name]:.2f}, {far[name]:.2f}" for name in NAMES}
-    return Verdict(
-        outcome,
-        Text(
-            "Influence of a word at the end, in the middle and near the beginning of 40 tokens, against the token that "
-            "matters most (erasure): " + "; ".join(f"{NAMES[name].en} {share}" for name, share in shares.items()) + ".",
-            "가장 영향이 큰 토큰과 비교한, 40개 토큰 가운데 끝, 중간, 앞부분 단어의 영향(지움): "
-            + "; ".join(f"{NAMES[name].ko} {share}" for name, share in shares.items())
-            + ".",
-        ),
-    )
-
-
-EXPERIMENT = Experiment(
-    "reach",
-    Text("How far back an encoder reaches", "인코더는 얼마나 먼 단어까지 기억하는가"),
-    Text(
-        "In a recurrent network the last time step dominates and early words are lost; attention reaches all alike.",
-        "RNN에서는 마지막 time step의 정보가 많이 담기고 앞의 단어는 사라지지만, 어텐션은 모든 단어에 똑같이 닿는다.",
-    ),
-    "002, 003, 004",
-    Text(
-        "Four encoders are trained; then the influence of each token on what is handed over is measured by distance.",
-        "네 가지 인코더를 학습한 뒤, 거리에 따라 각 토큰이 인코더 출력에 미치는 영향을 잽니다.",
-    ),
-    run,
-)
+    shares = [
+        TEXTS["share"].fill(name=words, share=f"{near[name]:.2f}, {middle[name]:.2f}, {far[name]:.2f}")
+        for name, words in NAMES.items()
+    ]
+    return Verdict(judge(fades and is_even, fades or is_even), TEXTS["verdict"].fill(shares=join_texts(shares, "; ")))

@@ -4,45 +4,15 @@ from __future__ import annotations
 
 import re
 
+from regard.common.reading import package_toml
 from regard.learn.samples.images.scene import COLOURS, SHAPES, SIZES, Entity
 from regard.learn.samples.images.wording import Language
 
 PLURALS = {shape: "crosses" if shape == "cross" else f"{shape}s" for shape in SHAPES}
 SHAPE_OF = {word: shape for shape, plural in PLURALS.items() for word in (shape, plural)}
-COUNTS = {2: "two", 3: "three", 4: "four"}
+TABLES = package_toml("regard.learn.samples.images", "english.toml")
+COUNTS = {int(count): word for count, word in TABLES["counts"].items()}
 COUNT_OF = {word: count for count, word in COUNTS.items()}
-PLACES = {
-    "top left": "in the top left corner",
-    "top": "at the top",
-    "top right": "in the top right corner",
-    "left": "on the left",
-    "middle": "in the middle",
-    "right": "on the right",
-    "bottom left": "in the bottom left corner",
-    "bottom": "at the bottom",
-    "bottom right": "in the bottom right corner",
-}
-TEMPLATES = {
-    "alone": ("A", "there is A", "a picture of A"),
-    "at": ("A PLACE", "there is A PLACE", "A is PLACE"),
-    "left": (
-        "A to the left of B",
-        "there is A to the left of B",
-        "A is to the left of B",
-        "A on the left and B on the right",
-        "B to the right of A",
-        "B is to the right of A",
-    ),
-    "above": (
-        "A above B",
-        "there is A above B",
-        "A is above B",
-        "A at the top and B at the bottom",
-        "B below A",
-        "B is below A",
-    ),
-    "inside": ("A inside B", "there is A inside B", "A is inside B", "B around A", "B with A inside"),
-}
 PATTERN = re.compile(
     rf"\b(?:(an?|{'|'.join(COUNT_OF)}) )(?:({'|'.join(SIZES)}) )?({'|'.join(COLOURS)}) ({'|'.join(SHAPE_OF)})(?!\S)"
 )
@@ -63,4 +33,4 @@ def _read(match: re.Match[str]) -> tuple[Entity, str, int]:
     return Entity(SHAPE_OF[noun], colour, COUNT_OF.get(count, 1), size), "", match[0].count(" ")
 
 
-ENGLISH = Language(TEMPLATES, PLACES, _phrase, PATTERN, _read, {"is": "are"})
+ENGLISH = Language(TABLES["templates"], TABLES["places"], _phrase, PATTERN, _read, TABLES["plurals"])

@@ -14,10 +14,11 @@ from regard.learn.lab.findings import OUTCOMES
 DOCS = Path(__file__).parent
 HEAD = """# The claims of the notes, tried
 
-`regard lab NAME` tries each of them on your machine: `--quick` in at most three minutes on two cores, `--full`, as
-here, in at most ten, with three seeds. Models are small and are trained for a minute or two on the sample; what they
-show need not hold for large ones. Intervals hold 95 %, over seeds (Student) or, of quality by length, over sentences
-and seeds.
+`regard lab` lists the claims. `regard lab NAME` tries one of them on your machine: `--quick` in at most three minutes
+on two cores, `--full`, as here, in at most ten, with three seeds; `--korean` writes everything in Korean, and Ctrl-C
+keeps what is done. Each experiment prints a table, draws a graph, writes a page, and gives a verdict with the numbers
+behind it. Models are small and are trained for a minute or two on the sample; what they show need not hold for large
+ones. Intervals hold 95 %, over seeds (Student) or, of quality by length, over sentences and seeds.
 
 This page is written by `python docs/make_experiments.py FOLDER`, from the results in the folder.
 """

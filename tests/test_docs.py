@@ -12,10 +12,10 @@ import pytest
 import regard.learn.lessons.soft_dictionary
 
 ROOT = Path(__file__).parent.parent
-HISTORY = ("CHANGELOG.md", "log.md")  # they keep the names of their time
-PAGES = sorted(
-    page for page in [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")] if ">>> " in page.read_text(encoding="utf-8")
-)
+TEXTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
+LOGS = sorted(ROOT.glob("docs/log/*.md"))  # they keep the names of their time
+PAGES = [page for page in TEXTS if ">>> " in page.read_text(encoding="utf-8")]
+LINK = re.compile(r"\]\((?!https?:)([^)#\s]*)(?:#([^)\s]+))?\)")
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
@@ -34,11 +34,7 @@ def test_the_doctests_of_the_soft_dictionary_pass() -> None:
     assert result.failed == 0
 
 
-@pytest.mark.parametrize(
-    "page",
-    [p for p in [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")] if p.name not in HISTORY],
-    ids=lambda page: page.name,
-)
+@pytest.mark.parametrize("page", TEXTS, ids=lambda page: page.name)
 def test_python_names_of_a_page_exist(page: Path) -> None:
     """`regard.visualisation.page_data(…)` in running text calls what is there."""
     for name in set(
@@ -52,3 +48,34 @@ def test_python_names_of_a_page_exist(page: Path) -> None:
 
 def test_pages_with_doctests_include_the_main_ones() -> None:
     assert {"README.md", "attention.md"} <= {page.name for page in PAGES}
+
+
+def _prose(page: Path) -> str:
+    """Read a page without its blocks of code."""
+    return re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+
+
+def _anchors(page: Path) -> set[str]:
+    """Return the anchors that GitHub gives to the headings of a page."""
+    titles = re.findall(r"^#+ (.*)$", _prose(page), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+@pytest.mark.parametrize("page", [*TEXTS, *LOGS, ROOT / "benchmarks" / "README.md"], ids=lambda page: page.name)
+def test_links_lead_to_files_and_headings(page: Path) -> None:
+    for path, anchor in LINK.findall(_prose(page)):
+        target = page.parent / path if path else page
+        assert target.exists(), f"{page.name}: {path}"
+        assert not anchor or anchor in _anchors(target), f"{page.name}: {path}#{anchor}"
+
+
+@pytest.mark.parametrize("page", LOGS, ids=lambda page: page.name)
+def test_a_page_of_the_log_begins_with_what_holds_today(page: Path) -> None:
+    assert f"(log/{page.name})" in (ROOT / "docs" / "log.md").read_text(encoding="utf-8")
+    head = _prose(page).split("\n## ")[1]
+    title, header, _, *rows = [line for line in head.splitlines() if line]
+    assert (title, header) == ("What holds today", "| claim | figure | date | command |")
+    for row in rows:
+        claim, figure, date, command = re.split(r"(?<!\\)\|", row)[1:-1]
+        assert all(cell.strip() for cell in (claim, figure, command)), row
+        assert re.search(r"\d{4}-\d\d-\d\d|each run of the tests", date), row

@@ -1,4 +1,4 @@
-"""The examples, sizes, links and commands of the READMEs hold."""
+"""The examples, links and commands of the READMEs hold, and the sizes of the presets."""
 
 from __future__ import annotations
 
@@ -25,11 +25,18 @@ def test_the_python_example_runs(readme: Path, tmp_path: Path, monkeypatch: pyte
 
 
 def test_the_parameter_counts_of_the_presets_hold() -> None:
-    rows = re.findall(r"^\| `([\w-]+)` \|.*\| ([\d.]+) M \|$", READMES[0].read_text(encoding="utf-8"), re.MULTILINE)
+    page = (ROOT / "docs" / "models.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `([\w-]+)` \|.*\| ([\d.]+) M \|$", page, re.MULTILINE)
     assert [name for name, _ in rows] == presets()
     for name, millions in rows:
         model = build(ModelSettings.parse(preset(name)["model"], name), 8000, 8000, joint=True)
         assert f"{count_parameters(model) / 1e6:.2g}" == millions, name
+
+
+@pytest.mark.parametrize(("page", "lines"), [*((page, 130) for page in READMES), (ROOT / "CHANGELOG.md", 60)])
+def test_the_front_door_stays_short(page: Path, lines: int) -> None:
+    """A further fact replaces another there, or goes to its page in docs."""
+    assert len(page.read_text(encoding="utf-8").splitlines()) <= lines
 
 
 @pytest.mark.parametrize("readme", READMES, ids=lambda path: path.name)

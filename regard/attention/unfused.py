@@ -1,7 +1,7 @@
 """Unfused bfloat16 attention for CPUs: two batched matrix products, faster than the fused kernel on sentences.
 
 The fused kernel's bfloat16 backward takes six times as long as this one, its float32 backward one and a half times as
-long, and a softmax over a short last axis four times as long as the same in five passes (docs/log.md, 2026-11-20).
+long, and a softmax over a short last axis four times as long as the same in five passes (docs/log/speed.md).
 """
 
 from __future__ import annotations

@@ -148,8 +148,7 @@ def _print(comparison: Comparison) -> None:
     for system in comparison.systems:
         cells = []
         for name in names:
-            mean = next((score for score in system.scores if score.name == name), None)
-            score = comparison.run(system.runs[0]).score(name)
+            mean, score = system.score(name), comparison.run(system.runs[0]).score(name)
             if mean is None or score is None:
                 cells.append(" " * 33)
                 continue

@@ -72,7 +72,7 @@ def export(
     if to == "runtime":
         parity = str(runtime.export(run, out, cast(Any, precision), source, languages=codes))
     elif to == "page":
-        from regard.explain.live_page import export_page
+        from regard.explain.browser_page import export_page
 
         parity = "; ".join(map(str, export_page([run, *second], out, source, codes)))
     elif to == "ctranslate2":

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from regard.serving.process_service import ServiceSettings
     from regard.serving.server_settings import ServerSettings
 
-PACKAGES = ("fastapi", "uvicorn", "prometheus_client", "multipart", "python_multipart", "starlette", "h11")
+PACKAGES = ("fastapi", "uvicorn", "prometheus_client", "multipart", "python_multipart", "starlette", "h11", "jinja2")
 
 
 ModelLanguages = Annotated[

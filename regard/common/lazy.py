@@ -9,7 +9,17 @@ from typing import Any
 
 from regard.common.errors import MissingExtra
 
-TRAINING_PACKAGES = ("torch", "sentencepiece", "safetensors", "jaxtyping", "sacrebleu", "PIL", "fontTools", "tomli_w")
+TRAINING_PACKAGES = (
+    "torch",
+    "sentencepiece",
+    "safetensors",
+    "jaxtyping",
+    "sacrebleu",
+    "PIL",
+    "fontTools",
+    "tomli_w",
+    "jinja2",
+)
 """Packages of the extra `train`, by the names they are imported by."""
 
 

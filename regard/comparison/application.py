@@ -14,7 +14,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypedDict
 
-import numpy as np
 import torch
 from sacrebleu import __version__ as sacrebleu_version
 from typing_extensions import Unpack
@@ -30,13 +29,14 @@ from regard.comparison.budget import (
     complete_plan,
     load_plan,
     model_plans,
+    say,
     train_missing,
 )
 from regard.comparison.entries import Entry, conflicts, open_hypotheses, open_runs, status_of
 from regard.comparison.examples import make_examples, most_different
 from regard.comparison.files import check_out, write_files
-from regard.comparison.measuring import Decoding, Measured, cost_of, learning_curve, measure_run, with_times
-from regard.comparison.result import Comparison, Example, RunResult, System
+from regard.comparison.measuring import Measured, cost_of, learning_curve, measure_run
+from regard.comparison.result import Comparison, Example, RunResult, Score, System
 from regard.comparison.scoring import over_seeds, score_groups, sentence_scores
 from regard.comparison.test_data import (
     Files,
@@ -195,24 +195,20 @@ class _Session:
     threads: int | None
     report: Report | None
 
-    def say(self, *lines: str) -> None:
-        """Report messages."""
-        for line in lines:
-            if self.report is not None:
-                self.report("message", {"text": line})
-
     def run(self) -> Comparison:
         """Check everything, train what is missing, measure, and write."""
+        request = self.request
         if self.threads is not None:
             torch.set_num_threads(self.threads)
         plan, files, note, entries, data = self._check()
         if plan is not None:
             plan = train_missing(plan, self.out, self.device, self.threads, self.report)
             entries = [*self._trained(plan), *entries]
-        self._check_names(entries)
+        if causes := conflicts(entries, bool(request.files.images)):
+            raise UsageError(*causes)
         comparison = self._compare(entries, data, files, plan, note)
         write_files(comparison, self.out)
-        self.say(f"wrote {self.out / 'report.html'}, comparison.json and the tables as .csv")
+        say(self.report, f"wrote {self.out / 'report.html'}, comparison.json and the tables as .csv")
         return comparison
 
     def _check(self) -> tuple[Plan | None, Files, str, list[Entry], TestData]:
@@ -298,17 +294,11 @@ class _Session:
     def _trained(self, plan: Plan) -> list[Entry]:
         """The runs of the plan; systems in its order, their seeds together."""
         entries = []
-        for model in plan.models:
-            for name, seed, folder in plan.folders:
-                if name == model:
-                    (entry,) = open_runs([("", self.out / RUNS / folder)])
-                    title = f"{name} seed {seed}" if plan.seeds > 1 else name
-                    entries.append(replace(entry, name=title, system=name, seed=seed))
+        for name, seed, folder in sorted(plan.folders, key=lambda run: [*plan.models].index(run[0])):
+            (entry,) = open_runs([("", self.out / RUNS / folder)])
+            title = f"{name} seed {seed}" if plan.seeds > 1 else name
+            entries.append(replace(entry, name=title, system=name, seed=seed))
         return entries
-
-    def _check_names(self, entries: Sequence[Entry]) -> None:
-        if causes := conflicts(entries, bool(self.request.files.images)):
-            raise UsageError(*causes)
 
     def _compare(
         self, entries: Sequence[Entry], data: TestData, files: Files, plan: Plan | None, note: str
@@ -316,43 +306,37 @@ class _Session:
         """Measure every run, and put all of it together."""
         request = self.request
         tokenize = _word_tokenizer(entries) if files.images else None
-        measured = self._measure(entries, data)
+        measured = {entry.name: self._measure(entry, data) for entry in entries if entry.is_run}
         outputs = {e.name: measured[e.name].outputs if e.is_run else e.outputs or () for e in entries}
-        systems = _systems(entries)
+        systems: dict[str, list[Entry]] = {}
+        for entry in entries:
+            systems.setdefault(entry.system, []).append(entry)
         baseline = request.baseline or next(iter(systems))
         longest = max((len(line.split()) for lines in outputs.values() for line in lines), default=0)
         is_slow = tokenize is None and longest > LONG and request.ter
-        self.say(f"scoring, with paired bootstrap tests{SLOW_TER * is_slow}")
+        say(self.report, f"scoring, with paired bootstrap tests{SLOW_TER * is_slow}")
         language = next((entry.settings.languages.target for entry in entries if entry.settings is not None), "")
-        groups, bleu = _test_groups(entries, systems, baseline), bleu_tokenizer(language)
-        scores = score_groups(data.test, groups, outputs, tokenize, request.ter, bleu)
-        results = {}
-        for entry in entries:
-            single = sentence_scores(data.test, outputs[entry.name], tokenize)
-            results[entry.name] = RunResult(
-                entry.name,
-                entry.system,
-                entry.seed,
-                str(entry.path),
-                "",
-                scores[entry.name],
-                tuple(outputs[entry.name]),
-                single,
-            )
+        groups = _test_groups(entries, systems, baseline)
+        scores = score_groups(data.test, groups, outputs, tokenize, request.ter, bleu_tokenizer(language))
+        singles = {name: sentence_scores(data.test, lines, tokenize) for name, lines in outputs.items()}
         firsts = {name: runs[0] for name, runs in systems.items()}
-        results = self._add_facts(entries, measured, results, data, list(firsts.values()))
+        times = self._times(data, [entry for entry in firsts.values() if entry.is_run])
+        results = {
+            e.name: _result(e, outputs[e.name], scores[e.name], singles[e.name], measured.get(e.name), times)
+            for e in entries
+        }
+        by_system = {name: [results[run.name] for run in runs] for name, runs in systems.items()}
         training = read_training_words(files)
-        single_scores = {name: [_array(results[run.name]) for run in runs] for name, runs in systems.items()}
         return Comparison(
             task="captions" if files.images else "translation",
             test=replace(data.test, note=note),
             baseline=baseline,
-            systems=tuple(_system(name, runs, results) for name, runs in systems.items()),
-            runs=tuple(results[entry.name] for entry in entries),
+            systems=tuple(_system(name, runs) for name, runs in by_system.items()),
+            runs=tuple(results.values()),
             breakdowns=breakdowns(
                 data.test,
-                {name: [results[run.name].outputs for run in runs] for name, runs in systems.items()},
-                single_scores if files.images else {},
+                {name: [run.outputs for run in runs] for name, runs in by_system.items()},
+                {name: [run.sentence_scores for run in runs] for name, runs in by_system.items() if files.images},
                 training,
             ),
             examples=self._examples(data, results, entries, firsts),
@@ -361,45 +345,18 @@ class _Session:
             facts=self._facts(),
         )
 
-    def _measure(self, entries: Sequence[Entry], data: TestData) -> dict[str, Measured]:
-        decoding = Decoding(self.device, self.request.options)
-        measured = {}
-        for entry in entries:
-            if entry.is_run:
-                self.say(
-                    f"decoding {len(data.test.sources):,} {'images' if data.images else 'lines'} with {entry.name}"
-                )
-                measured[entry.name] = measure_run(entry, data, decoding, self.out / "cache")
-        return measured
+    def _measure(self, entry: Entry, data: TestData) -> Measured:
+        items = "images" if data.images else "lines"
+        say(self.report, f"decoding {len(data.test.sources):,} {items} with {entry.name}")
+        return measure_run(entry, data, self.device, self.request.options, self.out / "cache")
 
-    def _add_facts(
-        self,
-        entries: Sequence[Entry],
-        measured: Mapping[str, Measured],
-        results: Mapping[str, RunResult],
-        data: TestData,
-        firsts: Sequence[Entry],
-    ) -> dict[str, RunResult]:
-        """Add to each run its learning curve, cost, calibration and alignment; times are those of first runs."""
-        times: Mapping[str, Mapping[str, float]] = {}
-        timed = {entry.name: entry.path for entry in firsts if entry.is_run}
-        if self.request.speed and timed:
-            self.say("measuring speed and memory, the models in turns")
-            sources = list(map(str, data.images)) or [source for source in data.test.sources if source]
-            times = measure_speed(timed, sources, self.device, self.request.options)
-        complete = dict(results)
-        for entry in entries:
-            if entry.is_run:
-                known = measured[entry.name]
-                complete[entry.name] = replace(
-                    results[entry.name],
-                    status=status_of(entry.path),
-                    curve=learning_curve(entry.path),
-                    cost=with_times(cost_of(known, entry.path), times.get(entry.name, {})),
-                    calibration=known.calibration,
-                    alignment=known.alignment,
-                )
-        return complete
+    def _times(self, data: TestData, runs: Sequence[Entry]) -> Mapping[str, Mapping[str, float]]:
+        """Measure speed and memory of these runs, if that is wanted."""
+        if not self.request.speed or not runs:
+            return {}
+        say(self.report, "measuring speed and memory, the models in turns")
+        sources = list(map(str, data.images)) or [source for source in data.test.sources if source]
+        return measure_speed({run.name: run.path for run in runs}, sources, self.device, self.request.options)
 
     def _examples(
         self, data: TestData, results: Mapping[str, RunResult], entries: Sequence[Entry], firsts: Mapping[str, Entry]
@@ -461,11 +418,26 @@ def _word_tokenizer(entries: Sequence[Entry]) -> WordTokenizer:
     return next(iter(kinds.values()), words)
 
 
-def _systems(entries: Sequence[Entry]) -> dict[str, list[Entry]]:
-    systems: dict[str, list[Entry]] = {}
-    for entry in entries:
-        systems.setdefault(entry.system, []).append(entry)
-    return systems
+def _result(
+    entry: Entry,
+    outputs: Sequence[str],
+    scores: tuple[Score, ...],
+    singles: tuple[float, ...],
+    measured: Measured | None,
+    times: Mapping[str, Mapping[str, float]],
+) -> RunResult:
+    """Put together what is known of a run, or of a file of outputs, of which nothing was measured."""
+    result = RunResult(entry.name, entry.system, entry.seed, str(entry.path), "", scores, tuple(outputs), singles)
+    if measured is None:
+        return result
+    return replace(
+        result,
+        status=status_of(entry.path),
+        curve=learning_curve(entry.path),
+        cost=cost_of(measured, entry.path, times.get(entry.name, {})),
+        calibration=measured.calibration,
+        alignment=measured.alignment,
+    )
 
 
 def _test_groups(entries: Sequence[Entry], systems: Mapping[str, Sequence[Entry]], baseline: str) -> list[list[str]]:
@@ -482,15 +454,11 @@ def _test_groups(entries: Sequence[Entry], systems: Mapping[str, Sequence[Entry]
     return list(groups.values())
 
 
-def _system(name: str, runs: Sequence[Entry], results: Mapping[str, RunResult]) -> System:
-    by_run = [results[run.name].scores for run in runs]
-    names = [score.name for score in by_run[0] if all(any(s.name == score.name for s in scores) for scores in by_run)]
-    means = [over_seeds([s for scores in by_run for s in scores if s.name == name]) for name in names]
-    return System(name, tuple(run.name for run in runs), tuple(means))
-
-
-def _array(result: RunResult) -> Any:
-    return np.array(result.sentence_scores, np.float64)
+def _system(name: str, runs: Sequence[RunResult]) -> System:
+    """Return a system with the means of the scores that all of its runs have."""
+    groups = [[score for run in runs for score in run.scores if score.name == first.name] for first in runs[0].scores]
+    means = tuple(over_seeds(scores) for scores in groups if len(scores) == len(runs))
+    return System(name, tuple(run.name for run in runs), means)
 
 
 def _notes(

@@ -22,6 +22,7 @@ from regard.evaluation.length_buckets import DRAWS, EDGES, SEED
 
 FREQUENCIES = (0, 1, 2, 3, 4, 5, 10, 100, 1000)
 """Buckets of word frequency begin at these numbers of occurrences, as those of compare-mt do."""
+SEEN = (("seen in training", 1, None), ("never seen", 0, 0))
 Array = npt.NDArray[np.float64]
 Statistics = Mapping[str, Sequence[Array]]
 """For each system a table for each run, with a row of statistics for each sentence; scores are computed from sums."""
@@ -38,7 +39,10 @@ class _Group:
 
 
 def breakdowns(
-    test: TestSet, outputs: Mapping[str, Sequence[Sequence[str]]], scores: Statistics, training: TrainingWords
+    test: TestSet,
+    outputs: Mapping[str, Sequence[Sequence[str]]],
+    scores: Mapping[str, Sequence[Sequence[float]]],
+    training: TrainingWords,
 ) -> tuple[Breakdown, ...]:
     """Break the outputs of each system down; `outputs` has those of each run.
 
@@ -64,9 +68,11 @@ class _Measure:
     score: Callable[[Array], float]
 
     @classmethod
-    def of_means(cls, scores: Statistics) -> _Measure:
+    def of_means(cls, scores: Mapping[str, Sequence[Sequence[float]]]) -> _Measure:
         """The mean of sentence scores."""
-        tables = {name: [np.stack([run, np.ones(len(run))], 1) for run in runs] for name, runs in scores.items()}
+        tables = {
+            name: [np.stack([np.asarray(run), np.ones(len(run))], 1) for run in runs] for name, runs in scores.items()
+        }
         return cls("CIDEr-D", tables, lambda sums: float(sums[0] / max(1.0, sums[1])))
 
     @classmethod
@@ -163,40 +169,37 @@ def frequency_bucket(occurrences: int) -> int:
 
 def _by_words(counts: Mapping[str, Sequence[Array]]) -> list[Breakdown]:
     """F1 of words by their frequency in training; recall of those seen there and of the others."""
-    unit = "occurrences in the training data"
-    frequency = {name: _frequency_buckets(np.stack(list(runs))) for name, runs in counts.items()}
-    seen = {name: _seen_buckets(np.stack(list(runs))) for name, runs in counts.items()}
+    tables = {name: np.stack(list(runs)) for name, runs in counts.items()}
+    ends = [*(first - 1 for first in FREQUENCIES[1:]), None]
+    frequencies = [(_frequency_label(*span), *span) for span in zip(FREQUENCIES, ends, strict=True)]
+    frequency = {
+        name: _word_buckets([table[:, :, number] for number in range(len(FREQUENCIES))], frequencies, _f1)
+        for name, table in tables.items()
+    }
+    seen = {
+        name: _word_buckets([table[:, :, 1:].sum(2), table[:, :, 0]], SEEN, _recall) for name, table in tables.items()
+    }
     return [
-        Breakdown("frequency", "word F1", unit, frequency),
-        Breakdown("seen_words", "word recall", unit, seen),
+        Breakdown("frequency", "word F1", "occurrences in the training data", frequency),
+        Breakdown("seen_words", "word recall", "occurrences in the training data", seen),
     ]
 
 
-def _frequency_buckets(tables: Array) -> tuple[Bucket, ...]:
-    buckets = []
-    for number, first in enumerate(FREQUENCIES):
-        last = FREQUENCIES[number + 1] - 1 if number + 1 < len(FREQUENCIES) else None
-        items = int(tables[0, :, number, 2].sum())
-        if items:
-            label = _frequency_label(first, last)
-            buckets.append(Bucket(label, first, last, items, *interval(tables[:, :, number], _f1)))
-    return tuple(buckets)
+def _word_buckets(
+    tables: Sequence[Array], ranges: Sequence[tuple[str, int, int | None]], score: Callable[[Array], float]
+) -> tuple[Bucket, ...]:
+    """Score words by bucket; `tables` has the counts of each, (runs, sentences, 3), and `ranges` its label and ends."""
+    return tuple(
+        Bucket(label, first, last, int(table[0, :, 2].sum()), *interval(table, score))
+        for table, (label, first, last) in zip(tables, ranges, strict=True)
+        if table[0, :, 2].sum()
+    )
 
 
 def _frequency_label(first: int, last: int | None) -> str:
     if last is None:
         return f"{first:,} and more"
     return "never" if not last else f"{first}" if first == last else f"{first}–{last}"
-
-
-def _seen_buckets(tables: Array) -> tuple[Bucket, ...]:
-    seen, unseen = tables[:, :, 1:].sum(2), tables[:, :, 0]
-    parts = (("seen in training", 1, None, seen), ("never seen", 0, 0, unseen))
-    return tuple(
-        Bucket(label, first, last, int(part[0, :, 2].sum()), *interval(part, _recall))
-        for label, first, last, part in parts
-        if part[0, :, 2].sum()
-    )
 
 
 def _f1(sums: Array) -> float:

@@ -11,6 +11,8 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from pydantic import TypeAdapter, ValidationError
+
 from regard.common.atomic import write_text
 from regard.common.errors import DataError, RegardError, UsageError
 from regard.common.reading import file_bytes, parse_json
@@ -94,17 +96,12 @@ def load_plan(folder: Path) -> Plan | None:
     if not path.is_file():
         return None
     try:
-        values = parse_json(file_bytes(path))
-        models = {name: ModelPlan(**item) for name, item in values["models"].items()}
-        return Plan(
-            Budget(**values["budget"]),
-            int(values["seeds"]),
-            dict(values["data"]),
-            models,
-            int(values.get("first_seed", 1)),
-        )
-    except (OSError, ValueError, LookupError, TypeError, AttributeError) as problem:
-        raise DataError(f"{path}: damaged ({problem}); delete it and begin again, or choose another `out=`") from None
+        return TypeAdapter(Plan).validate_python(parse_json(file_bytes(path)))
+    except ValidationError as problem:
+        damage = "; ".join(f"{'.'.join(map(str, error['loc']))}: {error['msg']}" for error in problem.errors())
+    except (OSError, ValueError) as problem:
+        damage = str(problem)
+    raise DataError(f"{path}: damaged ({damage}); delete it and begin again, or choose another `out=`")
 
 
 def model_plans(names: Sequence[str | Path], settings: Mapping[str, Any]) -> dict[str, ModelPlan]:
@@ -139,7 +136,7 @@ def complete_plan(plan: Plan, device: str, threads: int | None, report: Report |
             if plan.budget.updates is not None:
                 models[name] = replace(model, expected=plan.budget.updates, updates=plan.budget.updates)
                 continue
-            _say(report, f"{name}: reading the data and timing a few updates")
+            say(report, f"{name}: reading the data and timing a few updates")
             models[name] = _allow(model, plan.budget, plan_training(request, device, threads))
             if not models[name].expected:
                 causes.append(f"{name}: a budget of {plan.budget} is too small for one update; give more")
@@ -176,7 +173,7 @@ def train_missing(plan: Plan, out: Path, device: str, threads: int | None, repor
     for number, (name, seed, folder) in enumerate(plan.folders, 1):
         path, model = out / RUNS / folder, plan.models[name]
         if not has_ended(path):
-            _say(report, "", f"training {name}, seed {seed} ({number} of {len(plan.folders)}) in {path}")
+            say(report, "", f"training {name}, seed {seed} ({number} of {len(plan.folders)}) in {path}")
             _train(plan, model, seed, path, device, threads, report)
         if model.updates is None:
             plan = _with_updates(plan, name, path)
@@ -225,7 +222,8 @@ def _with_updates(plan: Plan, name: str, path: Path) -> Plan:
     return replace(plan, models={**plan.models, name: model})
 
 
-def _say(report: Report | None, *lines: str) -> None:
+def say(report: Report | None, *lines: str) -> None:
+    """Report messages."""
     for line in lines:
         if report is not None:
             report("message", {"text": line})

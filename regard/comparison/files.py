@@ -11,7 +11,7 @@ from pathlib import Path
 
 from regard.common.atomic import write_text
 from regard.comparison.report import render_report
-from regard.comparison.report_figures import IS_DRAWN, breakdown_chart, breakdown_title
+from regard.comparison.report_figures import breakdown_chart, breakdown_title
 from regard.comparison.result import Comparison
 from regard.data.text import write_lines
 from regard.visualisation import save
@@ -50,7 +50,7 @@ def _draw_figures(comparison: Comparison, folder: Path) -> None:
     """Draw quality by length and by word frequency as figures for slides and papers."""
     folder.mkdir(exist_ok=True)
     for part in comparison.breakdowns:
-        chart = breakdown_chart(comparison, part, breakdown_title(part)) if part.key in IS_DRAWN else None
+        chart = breakdown_chart(comparison, part, breakdown_title(part))
         if chart is not None:
             save(chart, folder / f"{part.key}.svg")
 

@@ -10,9 +10,11 @@ import json
 import math
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
+
+from pydantic import TypeAdapter
 
 from regard.common.atomic import file_sha256, write_text
 from regard.common.errors import LineError, LineWarning
@@ -28,7 +30,7 @@ from regard.data.examples import encode_pairs
 from regard.data.prepare_captions import caption_examples, read_caption_corpus
 from regard.data.text import clean
 from regard.evaluation.aer import agreeing_choices, alignment_scores, extract_choice_links, read_all
-from regard.evaluation.calibration import Calibration, CalibrationBin, calibration
+from regard.evaluation.calibration import Calibration, calibration
 from regard.explain.explanation import describe_choice
 from regard.model_folder import CONFIG, WEIGHTS
 from regard.models import Batch, Model, count_parameters, device_of
@@ -45,14 +47,6 @@ Pipeline = Translator | Captioner
 
 
 @dataclass(frozen=True)
-class Decoding:
-    """Options of decoding: device, and the search options that are not the model's own."""
-
-    device: str
-    options: SearchOptions
-
-
-@dataclass(frozen=True)
 class Measured:
     """Measurements of a run, apart from scores and times."""
 
@@ -64,24 +58,25 @@ class Measured:
     decoding: str
 
 
-def measure_run(entry: Entry, data: TestData, decoding: Decoding, cache: Path) -> Measured:
+def measure_run(entry: Entry, data: TestData, device: str, options: SearchOptions, cache: Path) -> Measured:
     """Decode the test set and measure a run, or read what an earlier call measured of the same files."""
-    files = [entry.path / WEIGHTS, entry.path / CONFIG]
-    key = {"files": file_sha256(*files), "test": data.test.digest, "options": dict(decoding.options)}
     alignment = entry.path / "alignment.json"
-    key |= {"version": __version__, "device": decoding.device, "gold": json_digest(_plain(data.gold))}
-    key["choice"] = file_sha256(alignment) if alignment.is_file() else ""
+    key = {
+        "files": file_sha256(entry.path / WEIGHTS, entry.path / CONFIG),
+        "test": data.test.digest,
+        "options": dict(options),
+        "version": __version__,
+        "device": device,
+        "gold": json_digest([[sorted(item.sure), sorted(item.possible)] for item in data.gold]),
+        "choice": file_sha256(alignment) if alignment.is_file() else "",
+    }
     path = cache / f"{json_digest(key)[:32]}.json"
     measured = _load(path, key)
     if measured is None:
-        measured = _measure(load(entry.path, decoding.device), data, decoding)
+        measured = _measure(load(entry.path, device), data, options)
         cache.mkdir(parents=True, exist_ok=True)
         write_text(path, json.dumps({"key": key, "values": asdict(measured)}, ensure_ascii=False))
     return measured
-
-
-def _plain(gold: Sequence[Any]) -> list[list[list[tuple[int, int]]]]:
-    return [[sorted(item.sure), sorted(item.possible)] for item in gold]
 
 
 def _load(path: Path, key: Mapping[str, Any]) -> Measured | None:
@@ -90,19 +85,13 @@ def _load(path: Path, key: Mapping[str, Any]) -> Measured | None:
         return None
     try:
         content = parse_json(file_bytes(path))
-        if content["key"] != key:
-            return None
-        values = content["values"]
-        bins = tuple(CalibrationBin(**item) for item in values["calibration"]["bins"])
-        values["calibration"] = Calibration(bins, float(values["calibration"]["error"]))
-        values["alignment"] = values["alignment"] and Alignment(**values["alignment"])
-        return Measured(**{**values, "outputs": tuple(map(str, values["outputs"]))})
+        return TypeAdapter(Measured).validate_python(content["values"]) if content["key"] == key else None
     except (OSError, ValueError, LookupError, TypeError):
         return None
 
 
-def _measure(pipeline: Pipeline, data: TestData, decoding: Decoding) -> Measured:
-    outputs = decode(pipeline, data, decoding.options)
+def _measure(pipeline: Pipeline, data: TestData, options: SearchOptions) -> Measured:
+    outputs = decode(pipeline, data, options)
     examples = _examples(pipeline, data)
     model = pipeline.model
     assert isinstance(model, Model), "a run is one model"
@@ -197,8 +186,8 @@ def learning_curve(folder: Path) -> tuple[Point, ...]:
     return tuple(points)
 
 
-def cost_of(measured: Measured, folder: Path) -> Cost:
-    """Return what is known of the cost of a run without measuring times here."""
+def cost_of(measured: Measured, folder: Path, times: Mapping[str, float]) -> Cost:
+    """Return what is known of the cost of a run; `times` are speed and memory, if they were measured."""
     events = [event for event in read(folder / "journal.jsonl") if event["event"] in ("train", "valid", "end")]
     ends = [event for event in events if event["event"] == "end"]
     with_tokens = [event for event in events if event.get("tokens")]
@@ -208,15 +197,8 @@ def cost_of(measured: Measured, folder: Path) -> Cost:
         max((event.get("update", 0) for event in events), default=0) or None,
         int(with_tokens[-1]["tokens"]) if with_tokens else None,
         float((ends or with_tokens)[-1]["seconds"]) if ends or with_tokens else None,
-        decoding=measured.decoding,
-    )
-
-
-def with_times(cost: Cost, times: Mapping[str, float]) -> Cost:
-    """Add measured times and memory."""
-    return replace(
-        cost,
-        tokens_per_second=times.get("tokens_per_second"),
-        latency=times.get("latency"),
-        memory=times.get("memory"),
+        times.get("tokens_per_second"),
+        times.get("latency"),
+        times.get("memory"),
+        measured.decoding,
     )

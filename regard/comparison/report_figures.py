@@ -1,23 +1,22 @@
-"""Figures of the report as inline SVG: quality by buckets, learning curves, reliability, quality against cost."""
+"""Figures of the report: quality by buckets, learning curves, reliability, quality against cost."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from html import escape
 
-from regard.comparison.report_markup import Both, both, plain
+from regard.comparison.report_numbers import plain
 from regard.comparison.report_summary import main_score
 from regard.comparison.result import Breakdown, Comparison, Point, RunResult
-from regard.visualisation import Chart, Panel, Series, draw_svg
+from regard.visualisation import Chart, Figure, Panel, Series
 from regard.visualisation.charts import layout_chart
 from regard.visualisation.colours import SERIES
 from regard.visualisation.fonts import elide
 from regard.visualisation.text import clean
 
 NAME_SIZE, NAME_WIDTH = 12.0, 150.0  # text size and largest width of a system's name in figures
-CURVES = {"loss": "validation loss, nats per token", "chrf": "chrF", "bleu": "BLEU", "cider": "CIDEr-D"}
+CURVE_TITLES = {"loss": "validation loss, nats per token", "chrf": "chrF", "bleu": "BLEU", "cider": "CIDEr-D"}
 IS_DRAWN = ("length", "frequency")
 """Breakdowns that have a figure; the others have two buckets, and a table says it all."""
 COSTS = (
@@ -26,62 +25,65 @@ COSTS = (
     ("training_seconds", "minutes of training", 1 / 60),
     ("latency", "milliseconds for one sentence or image", 1000.0),
 )
-
-
-def _drawn(comparison: Comparison) -> dict[str, int]:
-    """Return the systems that figures show, with the number of their colour and marker."""
-    return {system.name: number for number, system in enumerate(comparison.systems[:SERIES])}
+Points = Iterable[tuple[float, float]]
 
 
 def _label(name: str) -> str:
     return elide(plain(name), NAME_SIZE, NAME_WIDTH)
 
 
-def _figure(comparison: Comparison, chart: Chart, title: str, caption: Both) -> str:
-    """Return a figure with its caption, and with a note if it does not show every system."""
-    drawing = replace(layout_chart(chart), title=clean(title))
-    left_out = comparison.systems[SERIES:]
-    note = ""
-    if left_out:
-        names = ", ".join(plain(system.name) for system in left_out)
-        note = " " + both(
-            (
-                f"The figure shows the first {SERIES} systems; the tables also have {names}.",
-                f"그림에는 처음 {SERIES}개 시스템만 있고, 표에는 {names}도 있습니다.",
-            )
-        )
-    svg = draw_svg(drawing, styled=False)
-    label = f'aria-label="{escape(clean(title))}"'
-    return (
-        f'<figure><div class="scroll" tabindex="0" role="region" {label}>{svg}</div>'
-        f"<figcaption>{both(caption)}{note}</figcaption></figure>\n"
-    )
+def _figure(panels: Sequence[Panel | None], title: str) -> Figure | None:
+    """Lay out the panels that there are, two in a row; None if there is none."""
+    drawn = tuple(panel for panel in panels if panel is not None)
+    if not drawn:
+        return None
+    return replace(layout_chart(Chart("", drawn, columns=2)), title=clean(title))
+
+
+def _run_panel(
+    comparison: Comparison,
+    points_of: Callable[[RunResult], Points],
+    title: str,
+    x_label: str,
+    guide: tuple[tuple[float, float], ...] = (),
+) -> Panel | None:
+    """Make a panel with a line for each run, in the colour of its system; None if no run has a point."""
+    paints = {system.name: number for number, system in enumerate(comparison.systems[:SERIES])}
+    lines = []
+    for run in comparison.runs:
+        points = tuple(point for point in points_of(run) if all(map(math.isfinite, point)))
+        if points and run.system in paints:
+            lines.append(Series(_label(run.system), points, paint=paints[run.system]))
+    return Panel(title, x_label, tuple(lines), guide=guide) if lines else None
 
 
 def breakdown_chart(comparison: Comparison, breakdown: Breakdown, title: str = "") -> Chart | None:
     """Make the chart of a score by bucket, all systems side by side with intervals; None if none can be shown."""
+    if breakdown.key not in IS_DRAWN:
+        return None
     buckets = bucket_order(breakdown)
-    places = {label: number for number, label in enumerate(buckets)}
     series = []
-    for name, paint in _drawn(comparison).items():
-        parts = [part for part in breakdown.systems.get(name, ()) if _finite(part.value, part.low, part.high)]
-        parts.sort(key=lambda part: places[part.label])
+    for paint, system in enumerate(comparison.systems[:SERIES]):
+        parts = [
+            part
+            for part in breakdown.systems.get(system.name, ())
+            if all(map(math.isfinite, (part.value, part.low, part.high)))
+        ]
+        parts.sort(key=lambda part: buckets.index(part.label))
         if parts:
-            points = tuple((float(places[part.label]), part.value) for part in parts)
+            points = tuple((float(buckets.index(part.label)), part.value) for part in parts)
             band = tuple((part.low, part.high) for part in parts)
-            series.append(Series(_label(name), points, band, paint=paint))
+            series.append(Series(_label(system.name), points, band, paint=paint))
     if not series:
         return None
-    panel = Panel(
-        plain(breakdown.score), plain(breakdown.unit), tuple(series), tuple(plain(label) for label in buckets)
-    )
+    panel = Panel(plain(breakdown.score), plain(breakdown.unit), tuple(series), tuple(map(plain, buckets)))
     return Chart(title, (panel,))
 
 
-def draw_breakdown(comparison: Comparison, breakdown: Breakdown, caption: Both) -> str:
-    """Draw a score by bucket; nothing if no system can be shown."""
+def draw_breakdown(comparison: Comparison, breakdown: Breakdown) -> Figure | None:
+    """Draw a score by bucket; None if no system can be shown, or a table says it all."""
     chart = breakdown_chart(comparison, breakdown)
-    return "" if chart is None else _figure(comparison, chart, breakdown_title(breakdown), caption)
+    return None if chart is None else _figure(chart.panels, breakdown_title(breakdown))
 
 
 def breakdown_title(breakdown: Breakdown) -> str:
@@ -95,81 +97,56 @@ def bucket_order(breakdown: Breakdown) -> list[str]:
     return sorted(buckets, key=lambda label: buckets[label]) if breakdown.key in IS_DRAWN else list(buckets)
 
 
-def _finite(*values: float) -> bool:
-    return all(map(math.isfinite, values))
+def curve_names(comparison: Comparison) -> list[str]:
+    """Return the names of all validation scores, in order."""
+    return list(dict.fromkeys(name for run in comparison.runs for point in run.curve for name in point.scores))
 
 
-def draw_curves(comparison: Comparison, caption: Both) -> str:
+def draw_curves(comparison: Comparison) -> Figure | None:
     """Draw every validation score over updates: a line for each run, a colour for each system."""
-    names = list(dict.fromkeys(name for run in comparison.runs for point in run.curve for name in point.scores))
-    panels = []
-    for name in names:
-        series = _run_lines(comparison, lambda point, name=name: point.scores.get(name))  # type: ignore[misc]
-        if series:
-            panels.append(Panel(CURVES.get(name, plain(name)), "updates", tuple(series)))
-    if not panels:
-        return ""
-    return _figure(comparison, Chart("", tuple(panels), columns=2), "Learning curves", caption)
+    return _figure([_curve_panel(comparison, name) for name in curve_names(comparison)], "Learning curves")
 
 
-def draw_entropy(comparison: Comparison, caption: Both) -> str:
+def _curve_panel(comparison: Comparison, name: str) -> Panel | None:
+    points_of = _over_updates(lambda point: point.scores.get(name))
+    return _run_panel(comparison, points_of, CURVE_TITLES.get(name, plain(name)), "updates")
+
+
+def draw_entropy(comparison: Comparison) -> Figure | None:
     """Draw the entropy of the attention to the source over updates."""
-    series = _run_lines(comparison, lambda point: point.entropy)
-    if not series:
-        return ""
-    panel = Panel("mean entropy, nats", "updates", tuple(series))
-    return _figure(comparison, Chart("", (panel,)), "Attention entropy", caption)
+    points_of = _over_updates(lambda point: point.entropy)
+    return _figure([_run_panel(comparison, points_of, "mean entropy, nats", "updates")], "Attention entropy")
 
 
-def _run_lines(comparison: Comparison, value_of: Callable[[Point], float | None]) -> list[Series]:
-    drawn, series = _drawn(comparison), []
-    for run in comparison.runs:
-        values = [(float(point.update), value) for point in run.curve if (value := value_of(point)) is not None]
-        points = tuple(point for point in values if _finite(*point))
-        if points and run.system in drawn:
-            series.append(Series(_label(run.system), points, paint=drawn[run.system]))
-    return series
+def _over_updates(value_of: Callable[[Point], float | None]) -> Callable[[RunResult], Points]:
+    return lambda run: [(point.update, value) for point in run.curve if (value := value_of(point)) is not None]
 
 
-def draw_reliability(comparison: Comparison, caption: Both) -> str:
+def draw_reliability(comparison: Comparison) -> Figure | None:
     """Draw the probability of predictions against the share of them that is right."""
-    drawn, series = _drawn(comparison), []
-    for run in comparison.runs:
+
+    def points_of(run: RunResult) -> Points:
         bins = run.calibration.bins if run.calibration else ()
-        points = tuple(sorted((part.probability, part.right) for part in bins if part.tokens))
-        if points and run.system in drawn:
-            series.append(Series(_label(run.system), points, paint=drawn[run.system]))
-    if not series:
-        return ""
-    panel = Panel("share that is right", "probability", tuple(series), guide=((0.0, 0.0), (1.0, 1.0)))
-    return _figure(comparison, Chart("", (panel,)), "Reliability diagram", caption)
+        return sorted((part.probability, part.right) for part in bins if part.tokens)
+
+    panel = _run_panel(comparison, points_of, "share that is right", "probability", ((0.0, 0.0), (1.0, 1.0)))
+    return _figure([panel], "Reliability diagram")
 
 
-def draw_costs(comparison: Comparison, caption: Both) -> str:
+def draw_costs(comparison: Comparison) -> Figure | None:
     """Draw the main score against the first two costs in which systems differ: a marker for each run."""
     score = main_score(comparison)
-    panels = [panel for cost in COSTS if (panel := _cost_panel(comparison, score, *cost)) is not None][:2]
-    if not panels:
-        return ""
-    return _figure(comparison, Chart("", tuple(panels), columns=2), f"{score} against cost", caption)
+    panels = [panel for cost in COSTS if (panel := _cost_panel(comparison, score, *cost)) is not None]
+    return _figure(panels[:2], f"{score} against cost")
 
 
 def _cost_panel(comparison: Comparison, score: str, field: str, unit: str, factor: float) -> Panel | None:
-    drawn, series = _drawn(comparison), []
-    for run in comparison.runs:
-        point = _cost_point(run, score, field, factor)
-        if point is not None and run.system in drawn:
-            series.append(Series(_label(run.system), (point,), paint=drawn[run.system]))
-    enough = len({line.paint for line in series}) > 1 and _differ([line.points[0][0] for line in series])
-    return Panel(score, unit, tuple(series)) if enough else None
+    def points_of(run: RunResult) -> Points:
+        value, cost = run.score(score), getattr(run.cost, field) if run.cost else None
+        return [] if value is None or cost is None else [(float(cost) * factor, value.value)]
 
-
-def _differ(values: Sequence[float]) -> bool:
-    return max(values) - min(values) > 0.01 * abs(max(values))
-
-
-def _cost_point(run: RunResult, score: str, field: str, factor: float) -> tuple[float, float] | None:
-    value, cost = run.score(score), getattr(run.cost, field) if run.cost else None
-    if value is None or cost is None or not _finite(value.value, float(cost)):
+    panel = _run_panel(comparison, points_of, score, unit)
+    if panel is None or len({line.paint for line in panel.series}) < 2:
         return None
-    return float(cost) * factor, value.value
+    costs = [line.points[0][0] for line in panel.series]
+    return panel if max(costs) - min(costs) > 0.01 * abs(max(costs)) else None

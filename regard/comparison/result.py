@@ -51,6 +51,11 @@ class Score:
     p: float | None = None
     against: str = ""  # the run that `p` compares with
 
+    @property
+    def has_interval(self) -> bool:
+        """False if both ends are one number, since then none was computed."""
+        return self.low != self.high
+
 
 @dataclass(frozen=True)
 class Point:
@@ -170,6 +175,10 @@ class System:
     name: str
     runs: tuple[str, ...]
     scores: tuple[SeedScore, ...]
+
+    def score(self, name: str) -> SeedScore | None:
+        """The mean of the score of this name, if all runs have it."""
+        return next((score for score in self.scores if score.name == name), None)
 
 
 @dataclass(frozen=True)

@@ -156,10 +156,7 @@ def split_off_test(files: Files, folder: Path, seed: int = 1) -> tuple[Files, st
         raise UsageError("there is nothing to test on: give `test_captions=`, or `valid_captions=`")
     paths = {name: folder / name for name in ("train.source", "train.target", "test.source", "test.target")}
     if not all(path.is_file() for path in paths.values()):
-        settings = CorpusSettings.parse(
-            {"source": files.source, "target": files.target, "pairs": files.pairs}, "the arguments"
-        )
-        corpora, test = hold_out(read_corpora(settings, read_corpus)[0], seed)
+        corpora, test = hold_out(_read_training(files), seed)
         folder.mkdir(parents=True, exist_ok=True)
         for name, corpus in (("test", test), ("train", corpora["train"])):
             write_lines(paths[f"{name}.source"], corpus.sources)
@@ -169,6 +166,11 @@ def split_off_test(files: Files, folder: Path, seed: int = 1) -> tuple[Files, st
     return replace(split, test_source=test_source, test_target=(test_target,)), HELD_OUT
 
 
+def _read_training(files: Files) -> dict[str, Corpus]:
+    values = {"source": files.source, "target": files.target, "pairs": files.pairs}
+    return read_corpora(CorpusSettings.parse(values, "the arguments"), read_corpus)[0]
+
+
 def read_training_words(files: Files) -> TrainingWords:
     """Count the words of the training data on both sides; of captions those of the captions."""
     if not files.has_training:
@@ -176,10 +178,7 @@ def read_training_words(files: Files) -> TrainingWords:
     if files.images:
         captions = read_captions(Path(files.captions or ""), Path(files.images), Problems(True), "train")
         return TrainingWords(None, count_words(captions.captions))
-    settings = CorpusSettings.parse(
-        {"source": files.source, "target": files.target, "pairs": files.pairs}, "the arguments"
-    )
-    corpora: list[Corpus] = [*read_corpora(settings, read_corpus)[0].values()]
+    corpora = _read_training(files).values()
     sources = count_words(line for corpus in corpora for line in corpus.sources)
     return TrainingWords(sources, count_words(line for corpus in corpora for line in corpus.targets))
 

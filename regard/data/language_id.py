@@ -36,7 +36,7 @@ READ = 2_000
 """Letters of a text that are looked at."""
 MAX_SIZE = 8_000_000
 """Bytes of a file at most; one of a model with two languages has 150 to 250 thousand."""
-# Measured on ten files of five languages (docs/log.md), those of other domains than the training text among them.
+# Measured on ten files of five languages (docs/log/quality.md), also of other domains than the training text.
 TEMPERATURE = 2.5
 UNKNOWN_RATIO, UNKNOWN_WIDTH = 2.3, 1.25
 """Nats of a character, relative to those of held-out text, at which a text is as likely in no known language as in one;

@@ -82,10 +82,6 @@ class Languages(Settings):
         """The codes of source and target."""
         return self.source, self.target
 
-    def or_else(self, others: Languages) -> Languages:
-        """Return these languages, with the other ones where these are unknown."""
-        return Languages(source=self.source or others.source, target=self.target or others.target)
-
 
 def parse_languages(text: str, origin: str, captions: bool = False) -> Languages:
     """Parse codes such as ko,en; of captions one. Raises UsageError that names their `origin`."""

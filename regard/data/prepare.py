@@ -177,12 +177,23 @@ def prepare_data(
 
 
 def _check_rereadable(data: CorpusSettings) -> None:
-    """Raise DataError for pipes."""
-    paths = [path for path in data.paths.values() if path.is_fifo() or path.is_char_device()]
-    paths += [path for path in map(data_path, data.alignment_files.values()) if path.is_fifo()]
-    remedy = "can be read only once, and training reads its files more often; write it to a file"
-    if paths:
-        raise DataError(*(f"{path}: {remedy}" for path in paths))
+    """Raise DataError, with all causes, for pipes, and for addresses that nothing can be read from."""
+    causes = []
+    for path in (*data.paths.values(), *map(data_path, data.alignment_files.values())):
+        is_address = not isinstance(path, Path)
+        try:
+            if is_address:
+                path.exists()
+            elif path.is_fifo() or path.is_char_device():
+                causes.append(
+                    f"{path}: can be read only once, and training reads its files more often; write it to a file"
+                )
+        except Exception as problem:
+            if not is_address:
+                raise  # what opens addresses raises exceptions of any class
+            causes.append(f"{path}: cannot be read ({reason_of(problem)}); check the address")
+    if causes:
+        raise DataError(*causes)
 
 
 def _prepare_captions(request: _DataRequest, images: ImageSettings, fingerprints: Fingerprints) -> PreparedData:

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from regard.common.errors import DataError
-from regard.data.augmentation import augmented, flippable, varies
 from regard.data.batch import Example
 from regard.data.batch_stream import BatchingSettings, BatchStream
 from regard.data.caption_files import CaptionSet, Problems, hold_out_images, read_captions, report_uncaptioned
 from regard.data.corpus import EVALUATION_WORDS, CorpusFacts, texts_sha256
+from regard.data.image_augmentation import augmented, flippable, varies
 from regard.data.image_cache import ImageCache, cached_images
 from regard.data.images import ImageSettings, ImageSizeSettings, SourcePixels, source_pixels
 from regard.data.tokenizer import Tokenizer

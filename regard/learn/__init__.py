@@ -1,4 +1,4 @@
-"""What there is to learn from: worked examples with every number, experiments, the sample data and the demonstration.
+"""Material to learn from: worked examples with every number, experiments, the sample data and the demonstration.
 
 Nothing below stands on it. `SoftDictionary` looks keys up exactly or by similarity, which is all that attention does;
 `walkthrough` prints every matrix of one multi-head attention, `walkthrough_block` those of a whole Transformer block.

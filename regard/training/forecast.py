@@ -19,7 +19,7 @@ from regard.training.budget import Trial, trial
 from regard.training.recipe import Recipe
 
 SHARDED_COPIES = {True: 4.0, "layers": 5.5}
-"""Copies of the weights that sharding divides, of those that a process holds at its peak; measured, see docs/log.md."""
+"""Copies of the weights that sharding divides, of those a process holds at its peak; measured (docs/log/speed.md)."""
 _SIZE, _TRIALS = 1 << 23, 4  # numbers in a message, messages
 
 

@@ -18,10 +18,8 @@ from fontTools import subset
 from fontTools.ttLib import TTFont
 from PIL import ImageFont
 
-from regard.visualisation.html import SYSTEM_FONTS
+from regard.visualisation.html import FAMILY
 
-FAMILY = "Regard glyphs"  # name of the subset that a figure embeds
-STACK = f'"{FAMILY}", {SYSTEM_FONTS}'
 SLACK = 1.15  # the widest common sans serif, DejaVu, is this much wider than Pretendard
 MISSING_GLYPH = "□"
 _MEASURED_AT = 100.0

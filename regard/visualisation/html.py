@@ -1,63 +1,23 @@
-"""Parts that self-contained HTML pages share: templates, JSON in scripts, and the palette as CSS and as data."""
+"""Parts that self-contained HTML pages share: fonts, and the palette as CSS and as data."""
 
 from __future__ import annotations
 
-import json
-import re
-from collections.abc import Callable, Mapping
-from functools import cache
-from importlib.resources import files
+from collections.abc import Callable
 from typing import Any
 
-from regard.visualisation.colours import LEVELS, ROLES, SERIES, THEMES, Theme, colour
+from regard.visualisation.colours import LEVELS, OPACITY, ROLES, SERIES, THEMES, VEIL, Theme, colour
 
 SYSTEM_FONTS = (
     'Pretendard, "Noto Sans KR", "Noto Sans CJK KR", "Apple SD Gothic Neo", "Malgun Gothic", "Nanum Gothic", sans-serif'
 )
 """Fonts that machines may have, in which Latin and Korean letters go together."""
-OPEN_PLAYER = '<button id="open-player" type="button" aria-expanded="false" aria-controls="player" hidden></button>\n'
-"""The button that opens the player: a search is recorded only if somebody looks at it."""
+FAMILY = "Regard glyphs"  # name of the subset that a figure embeds
+STACK = f'"{FAMILY}", {SYSTEM_FONTS}'
 
 
-@cache
-def asset(name: str) -> str:
-    """Return a text file of the pages."""
-    return files("regard.visualisation").joinpath(f"assets/{name}").read_text(encoding="utf-8")
-
-
-def fill_page(parts: Mapping[str, str]) -> str:
-    """Fill in the template that the page of an explanation and those that translate share."""
-    return fill_template(asset("page.html"), {"head": "", "payload": "", "open_player": "", **parts})
-
-
-def own_policy(connect: str = "'none'", scripts: str = "") -> str:
-    """Return the content security policy of a page that comes as a file; `scripts`: what else may run."""
-    return (
-        f"default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'{scripts}; font-src data:; "
-        f"img-src data:; connect-src {connect}"
-    )
-
-
-@cache
-def page_style(stack: str) -> str:
-    """Return the CSS of the pages; `stack`: the fonts of texts."""
-    return fill_template(asset("page.css"), {"stack": stack, "roles": colour_variables()})
-
-
-def fill_template(template: str, parts: Mapping[str, str]) -> str:
-    """Replace the {{names}} of a template in one pass, so that inserted text is never expanded itself."""
-    return re.sub(r"\{\{(\w+)\}\}", lambda match: parts[match[1]], template)
-
-
-def script_json(values: object) -> str:
-    """Return JSON that is safe in a script element: no text can close it, open a comment or end a line."""
-    text = json.dumps(values, ensure_ascii=False, separators=(",", ":"))
-    return re.sub("[<>&\u2028\u2029]", lambda match: f"\\u{ord(match[0]):04x}", text)
-
-
-def palette() -> dict[str, dict[str, Any]]:
-    """Return the colour scale, the colours of text on it and the roles, by theme, for scripts that draw."""
-    return {
+def script_colours() -> dict[str, Any]:
+    """Return the colour scale, the colours of text on it and the roles, by theme, and the veil, for scripts."""
+    palette = {
         theme: {
             "scale": [colour(f"w{n}", theme) for n in range(LEVELS + 1)],
             "text": [colour(f"v{n}", theme) for n in range(LEVELS + 1)],
@@ -66,6 +26,7 @@ def palette() -> dict[str, dict[str, Any]]:
         }
         for theme in THEMES
     }
+    return {"palette": palette, "veil": [*VEIL, OPACITY]}
 
 
 def colour_variables() -> str:

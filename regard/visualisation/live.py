@@ -5,32 +5,15 @@ from __future__ import annotations
 import base64
 import gzip
 import re
-import string
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
-from html import escape
 from importlib.resources import files
 from math import isfinite
 from typing import Any
 
-from regard.visualisation.colours import OPACITY, VEIL
-from regard.visualisation.fonts import STACK, face
-from regard.visualisation.html import (
-    OPEN_PLAYER,
-    SYSTEM_FONTS,
-    asset,
-    fill_page,
-    fill_template,
-    own_policy,
-    page_style,
-    palette,
-    script_json,
-)
+from regard.visualisation.html import script_colours
+from regard.visualisation.template import make_page
 from regard.visualisation.text import clean
-
-SCRIPTS = " 'wasm-unsafe-eval'; worker-src blob:"
-"""Addition to the scripts that the page allows itself: the library, and the worker that runs it."""
 
 
 @dataclass(frozen=True)
@@ -60,34 +43,15 @@ class LiveModel:
 
 def render_live_page(models: Sequence[LiveModel], wasm: bytes) -> str:
     """Render the page of one model, or of two models of opposite directions; `wasm` is the library for browsers."""
-    values = {"endpoint": "", "palette": palette(), "veil": [*VEIL, OPACITY], "models": [_values(m) for m in models]}
-    packed = [_packed(content) for content in (wasm, *(model.content for model in models))]
-    scripts = [f'<script type="text/plain" class="file">{text}</script>' for text in packed]
-    scripts += [
-        f'<script type="text/plain" id="worker">\n{_module()}\n{asset("live_data.js")}\n{asset("worker.js")}</script>'
-    ]
-    scripts += [f"<script>\n{asset('supported.js')}</script>"]
     source, target = models[0].languages
-    parts = {
-        "title": escape(f"{source} → {target}" if source and target else "Regard"),
-        "policy": own_policy(scripts=SCRIPTS),
-        "css": _style(),
-        "top": asset("offline.html") + asset("live.html"),
-        "facts": asset("about.html"),
-        "open_player": OPEN_PLAYER,
-        "payload": "\n".join(scripts) + "\n",
-        "js": "\n".join(map(asset, ("page.js", "live_data.js", "live.js", "offline.js"))),
-        "data": script_json(values),
-    }
-    return fill_page(parts)
-
-
-@cache
-def _style() -> str:
-    """Return the CSS: the glyphs of names and labels come with the page, other text has the fonts of the machine."""
-    names = ("offline.html", "live.html", "about.html", "page.html", "page.js", "live.js")
-    letters = "".join(sorted({*string.printable, *"".join(map(asset, names))}))
-    return "\n".join((face(letters), page_style(SYSTEM_FONTS), fill_template(asset("live.css"), {"ui": STACK})))
+    return make_page(
+        "regard.visualisation",
+        "offline.html",
+        title=f"{source} → {target}" if source and target else "Regard",
+        data={"endpoint": "", **script_colours(), "models": [_values(model) for model in models]},
+        files=[_packed(content) for content in (wasm, *(model.content for model in models))],
+        runtime=_module(),
+    )
 
 
 def _values(model: LiveModel) -> dict[str, Any]:

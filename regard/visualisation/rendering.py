@@ -9,12 +9,15 @@ from collections.abc import Iterable
 from hashlib import blake2b
 from xml.sax.saxutils import escape
 
+from markupsafe import Markup
 from PIL import Image, ImageDraw
 
 from regard.common.errors import UsageError
 from regard.visualisation.colours import THEMES, Theme, colour
 from regard.visualisation.figure import Box, Figure, Group, Line, Mark, Raster, Text
-from regard.visualisation.fonts import STACK, drawable, face, load
+from regard.visualisation.fonts import drawable, face, load
+from regard.visualisation.html import STACK
+from regard.visualisation.template import make_page
 from regard.visualisation.text import is_korean
 
 MAX_PIXELS = 50_000_000  # a larger PNG is drawn at a smaller scale
@@ -135,20 +138,7 @@ def _css_rule(name: str, theme: Theme) -> str:
 
 def draw_html(figure: Figure, text: str = "") -> str:
     """Render a figure as a page that fetches nothing, with preformatted text below it."""
-    light, dark = (f":root{{--paper:{colour('paper', theme)};--ink:{colour('ink', theme)}}}" for theme in THEMES)
-    style = (
-        f"{light}@media screen and (prefers-color-scheme:dark){{{dark}}}body{{background:var(--paper);color:var(--ink);"
-        f"font-family:{STACK};margin:1em}}svg{{max-width:100%;height:auto}}pre{{overflow-x:auto}}"
-    )
-    below = f"<pre>{escape(text)}</pre>" if text else ""
-    return (
-        f'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; "
-        'font-src data:; img-src data:">\n'
-        f"<title>{escape(figure.title)}</title>\n<style>{style}</style>\n</head>\n<body>\n"
-        f"{draw_svg(figure)}{below}\n</body>\n</html>\n"
-    )
+    return make_page("regard.visualisation", "figure.html", title=figure.title, svg=Markup(draw_svg(figure)), text=text)
 
 
 # --- PNG

@@ -18,9 +18,8 @@ import pytest
 from sample import SETTINGS, make_comparison
 
 from regard.comparison.report import render_report
-from regard.comparison.report_markup import number, probability
-from regard.comparison.report_methods import commands
-from regard.comparison.report_summary import summarise
+from regard.comparison.report_commands import commands
+from regard.comparison.report_numbers import number, probability
 from regard.comparison.result import Comparison, Score, SeedScore
 from regard.visualisation.colours import SERIES
 
@@ -69,7 +68,12 @@ class Page(HTMLParser):
 
 
 def english(comparison: Comparison) -> str:
-    return " ".join(sentence for sentence, _ in summarise(comparison))
+    """Return the sentences of the summary, as the page shows them before its script runs."""
+    (summary,) = re.findall(
+        r'<p id="summary"><strong[^>]*>Summary.</strong>(.*?)</p>', render_report(comparison), re.DOTALL
+    )
+    text = unescape(re.sub("<[^>]*>", "", summary)).replace("\u00a0", " ")
+    return re.sub("[ \n]+", " ", text).strip()
 
 
 def without_parts(comparison: Comparison) -> Comparison:

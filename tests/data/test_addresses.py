@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import gzip
+import re
 import threading
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -80,6 +81,16 @@ def test_lines_come_from_a_web_server_line_by_line(tmp_path: Path) -> None:
         with pytest.raises(DataError, match=rf"{address}/absent: no such file"):
             read_lines(f"{address}/absent")
         server.shutdown()
+
+
+def test_addresses_that_cannot_be_asked_for_are_named_together(tmp_path: Path) -> None:
+    pytest.importorskip("aiohttp", reason="aiohttp is not installed: pip install aiohttp")
+    long = f"https://{'a' * 70}/train.en"  # longer than the name of a host can be
+    with pytest.raises(DataError) as caught:
+        regard.train(out=tmp_path / "run", source="hf://[::1]:9/x", target=long)
+    source, target = caught.value.causes
+    assert re.fullmatch(r"hf://.*: cannot be read \(.*\); check the address", source)
+    assert re.fullmatch(rf"{long}: cannot be read \(.*label.*\); check the address", target)
 
 
 @pytest.mark.parametrize(

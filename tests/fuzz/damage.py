@@ -90,7 +90,10 @@ COMMANDS: dict[str, tuple[list[str], list[str]]] = {
     "export": (["export", "RUN", "out", "--to=huggingface", "--threads=1"], ["out/model.safetensors"]),
     "import": (["import", "huggingface", "RUN", "out", "--threads=1"], ["out/model.safetensors"]),
     "from": (
-        ["train", "--from=RUN", "--source=pairs/test.ko", "--target=pairs/test.en", "--out=out", "--threads=1"],
+        [
+            *("train", "--from=RUN", "--source=pairs/test.ko", "--target=pairs/test.en", "--out=out", "--threads=1"),
+            *sets("training.updates=20"),
+        ],
         ["out/model.safetensors"],
     ),
 }

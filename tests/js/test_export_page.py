@@ -18,8 +18,8 @@ from regard.cli.interchange import _second_and_out
 from regard.common.errors import ExportError, UsageError
 from regard.common.reading import is_runtime_file
 from regard.data.languages import Languages
+from regard.explain.browser_page import MEASURED, export_page, measure_trust
 from regard.explain.explanation import explain
-from regard.explain.live_page import MEASURED, export_page, measure_trust
 from regard.interchange.runtime import export
 from regard.model_folder import load_folder
 from regard.pipeline import RuntimeTranslator, load_translator

@@ -7,7 +7,7 @@
    Compiled once for each level of processors, with vectors as wide as its registers; parts that need special
    instructions have a portable form beside them. */
 
-#include "products.h"
+#include "matrix_products.h"
 
 #include <math.h>
 #include <stdatomic.h>

@@ -1,6 +1,7 @@
 /* Files mapped into memory, read-only: POSIX, Windows; WebAssembly has no files, and opens models from memory. */
 
 #include "mapping.h"
+#include "checksum.h"
 #include "explain.h" /* not model.h: windows.h has names of its own for kinds of numbers */
 
 #if defined(__wasm__)

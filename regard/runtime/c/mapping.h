@@ -11,7 +11,6 @@ const uint8_t *map_file(const char *path, size_t *size, char *error, size_t erro
 void unmap_file(const void *data, size_t size);
 /* Whether a mapped file is as it was when it was mapped: nobody has written into it or cut it short, and its content from
    the byte `start` on has this checksum. It may have lost its name to another file. */
-uint64_t regard_checksum(const void *data, size_t size);
 int is_file_unchanged(const void *data, size_t start, uint64_t checksum);
 
 #endif

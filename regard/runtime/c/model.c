@@ -2,12 +2,11 @@
    afterwards no operation can read or write outside its registers, its memory or the file. */
 
 #include "model.h"
+#include "checksum.h"
 #include "mapping.h"
 #include "unicode.h"
 
 #include <math.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -58,36 +57,10 @@ typedef struct { /* what is being opened: the model so far, its sections, and wh
   const char *problem; /* the first one that was found */
 } Opening;
 
-void explain(char *error, size_t size, const char *format, ...) {
-  if (!error || !size) return;
-  va_list values;
-  va_start(values, format);
-  vsnprintf(error, size, format, values);
-  va_end(values);
-}
-
 /* Checks `ok`, and keeps the first problem. */
 static int must(Opening *o, int ok, const char *problem) {
   if (!ok && !o->problem) o->problem = problem;
   return ok;
-}
-
-/* A checksum against accidents: four lanes of 64 bits, each word mixed by a multiplication. */
-REGARD_API uint64_t regard_checksum(const void *data, size_t size) {
-  const uint64_t prime = 0x9E3779B185EBCA87u;
-  uint64_t lanes[4] = {1, 2, 3, 4}, words[4], result = size * prime;
-  const uint8_t *at = data;
-  for (; size; at += 32) {
-    size_t count = size < 32 ? size : 32;
-    memset(words, 0, sizeof words), memcpy(words, at, count);
-    for (int j = 0; j < 4; j++) {
-      uint64_t x = (lanes[j] ^ words[j]) * prime;
-      lanes[j] = x << 29 | x >> 35;
-    }
-    size -= count;
-  }
-  for (int j = 0; j < 4; j++) result = ((result ^ lanes[j]) * prime) ^ (result >> 31);
-  return result;
 }
 
 /* --- sections ------------------------------------------------------------------------------------------------ */

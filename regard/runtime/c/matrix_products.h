@@ -4,8 +4,8 @@
    2 (bfloat16) or 4 (int8) inputs of each column side by side. The layout is the same at every level, and so are the
    integer sums of int8. */
 
-#ifndef REGARD_PRODUCTS_H
-#define REGARD_PRODUCTS_H
+#ifndef REGARD_MATRIX_PRODUCTS_H
+#define REGARD_MATRIX_PRODUCTS_H
 
 #include "vectors.h"
 

@@ -9,11 +9,10 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
+from regard.common.bilingual import Text
 from regard.comparison.report_numbers import probability
 from regard.comparison.result import Breakdown, Bucket, Comparison, SeedScore, System
 
-Both = tuple[str, str]
-"""A text in English and in Korean."""
 LEVEL = 0.05
 """Largest p-value of a difference that is called one."""
 LOWER_IS_BETTER = ("TER",)
@@ -58,12 +57,12 @@ class Verdict:
         sign = "" if low.startswith("<") else "= "
         return f"p {sign}{low}" if low == high else f"p {low}–{high}".replace("< ", "<\u2009")
 
-    def evidence(self) -> Both:
+    def evidence(self) -> Text:
         """Return the p-value of one run, or how many of several differ in the direction of the means."""
         if self.runs == 1 or not self.p:
-            return (self.p_text(),) * 2 if self.p else ("no p-value", "p값 없음")
+            return Text(self.p_text(), self.p_text()) if self.p else Text("no p-value", "p값 없음")
         english = f"p < {LEVEL} this way in {self.significant} of {self.runs} runs"
-        return english, f"{self.runs}회 중 {self.significant}회 이 방향으로 p < {LEVEL}"
+        return Text(english, f"{self.runs}회 중 {self.significant}회 이 방향으로 p < {LEVEL}")
 
 
 def verdict(comparison: Comparison, system: System, score: str) -> Verdict | None:

@@ -9,6 +9,7 @@ from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
+from regard.documents.elements import MarkupOptions
 from regard.serving.calls import Call, CallRoutes, Server
 from regard.serving.http_errors import HttpError, bad_request, json_response
 from regard.serving.language_names import language_name
@@ -171,14 +172,13 @@ def _refuse(asked: TranslateParameters) -> None:
 
 
 def _layout(asked: TranslateParameters) -> TextFormat:
-    return TextFormat(
-        asked.tag_handling or "text",
-        asked.split_sentences,
-        tuple(asked.ignore_tags),
-        tuple(asked.splitting_tags),
-        tuple(asked.non_splitting_tags),
-        asked.outline_detection,
+    markup = MarkupOptions(
+        splitting_tags=frozenset(asked.splitting_tags),
+        non_splitting_tags=frozenset(asked.non_splitting_tags),
+        ignore_tags=frozenset(asked.ignore_tags),
+        outline=asked.outline_detection,
     )
+    return TextFormat(asked.tag_handling or "text", asked.split_sentences, markup)
 
 
 def _translation(text: str, result: TranslatedText, asked: TranslateParameters) -> dict[str, Any]:

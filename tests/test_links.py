@@ -23,9 +23,9 @@ from regard.common.reading import MAGIC, check_links, is_file_name
 from regard.common.seal import fingerprints
 from regard.model_folder import ALIGNMENT, CONFIG, WEIGHTS, check_folder, save_alignment, seal_folder
 from regard.pipeline import load
+from regard.serving.frames import Replies
 from regard.serving.prepare import prepare
 from regard.serving.pytorch_engine import PyTorchEngine
-from regard.serving.replies import Replies
 from regard.training.recipe import Recipe, preset
 
 pytestmark = posix

@@ -118,7 +118,7 @@ def translate(
     conditions = {"device": model.device, **arguments, **{name: context.params[name] for name in CONDITIONS}}
     with (
         _open_output(runs, output, resume, conditions) as sink,
-        _chunk_results(context, ChunkTranslator(lines.name, form, arguments, parser), model, lines, runs) as results,
+        _chunk_results(context, ChunkTranslator(lines.name, form, arguments, parser), model, runs) as results,
         LineReporter(total, sink.mark.lines, hidden=output is None and sys.stdout.isatty()) as report,
     ):
         size = 1 if lines.typed else sys.maxsize if form is lines else chunk
@@ -281,7 +281,7 @@ def _input(
 
 
 def _check_cluster_input(file: str) -> None:
-    """Raise UsageError for lines that could not be read a second time, if a machine is lost."""
+    """Raise UsageError for lines that could not be read a second time, to go on with what was begun."""
     if file == "-" or not Path(file).is_file():
         raise UsageError(f"--cluster: {file} can be read only once, or is no file; give the name of a file")
 
@@ -338,7 +338,7 @@ def _stream(
 
 @contextmanager
 def _chunk_results(
-    context: typer.Context, translate_chunk: ChunkTranslator, model: _Model, lines: Lines, runs: list[Path]
+    context: typer.Context, translate_chunk: ChunkTranslator, model: _Model, runs: list[Path]
 ) -> Iterator[Callable[[Iterable[Chunk]], Iterator[tuple[Chunk, ChunkResult]]]]:
     """Load the model here or on a cluster; yield a function that returns chunks with their results, in order."""
     given = context.params
@@ -346,12 +346,11 @@ def _chunk_results(
         translator = model.make()
         yield lambda chunks: ((chunk, translate_chunk(translator, chunk)) for chunk in chunks)
         return
-    from regard.serving.cluster.cluster_workers import ClusterJob, ClusterWorkers
+    from regard.serving.cluster.cluster_workers import translate_on_cluster
 
     model_options = {"precision": given["precision"], "threads": given["threads"] or 1}
-    job = ClusterJob(translate_chunk, lines, given["chunk"], tuple(runs), given["workers"], model_options)
-    with ClusterWorkers(given["cluster"], job) as workers:
-        yield workers.results
+    with translate_on_cluster(given["cluster"], translate_chunk, runs, given["workers"], **model_options) as results:
+        yield results
 
 
 @contextmanager

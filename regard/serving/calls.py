@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import inspect
 import json
 import logging
 import re
 import time
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
+from fastapi import APIRouter
 from starlette.requests import Request
+from starlette.responses import Response
 
-from regard.serving.http_errors import ClientGone, HttpError, bad_request
+from regard.serving.http_errors import ClientGone, HttpError, bad_request, json_response
 from regard.serving.keys import KeyFile
 from regard.serving.limits import KEY, Limits, address_group
 from regard.serving.metrics import Metrics
+from regard.serving.openapi import body
 from regard.serving.pairs import LanguagePairs
 from regard.serving.requests import P, excerpt, parse, read_body, request_values
 from regard.serving.server_settings import ServerSettings
@@ -164,3 +168,40 @@ class Call(Generic[P]):
         if server.metrics is not None:
             server.metrics.count_texts(texts, results)
         return results
+
+
+@dataclass(frozen=True)
+class CallRoutes:
+    """Endpoints that models answer."""
+
+    server: Server
+    router: APIRouter
+
+    def add(
+        self,
+        path: str,
+        work: Callable[[Call[P]], Awaitable[Any]],
+        parameters: type[P],
+        answer: Any,
+        responses: dict[int | str, dict[str, Any]],
+        *media: str,
+    ) -> None:
+        """Add an endpoint: `work` takes its calls and returns JSON or a response; its name and docstring describe it.
+
+        `answer`: the form of the JSON; `responses`: errors and others; `media`: kinds of bodies, all if none is named.
+        """
+
+        async def endpoint(request: Request) -> Response:
+            content = await work(await self.server.admit(request, parameters))
+            return content if isinstance(content, Response) else json_response(content)
+
+        self.router.add_api_route(
+            path,
+            endpoint,
+            methods=["POST"],
+            name=work.__name__,
+            description=inspect.getdoc(work),
+            response_model=answer,
+            responses=responses,
+            openapi_extra=body(parameters, *media),
+        )

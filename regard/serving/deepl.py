@@ -9,10 +9,11 @@ from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
-from regard.serving.calls import Server
+from regard.documents.elements import MarkupOptions
+from regard.serving.calls import Call, CallRoutes, Server
 from regard.serving.http_errors import HttpError, bad_request, json_response
 from regard.serving.language_names import language_name
-from regard.serving.openapi import body, errors, example
+from regard.serving.openapi import errors, example
 from regard.serving.pairs import AUTO
 from regard.serving.requests import Parameters, Texts, excerpt, listed, parse
 from regard.serving.service import SearchRequest
@@ -115,23 +116,8 @@ def deepl(server: Server) -> APIRouter:
     """Return the endpoints of DeepL's API."""
     router = APIRouter(prefix="/v2", tags=["DeepL"])
 
-    @router.post(
-        "/translate",
-        response_model=TranslateAnswer,
-        responses=errors(DeeplError, 400, 403, 404, 408, 413, 415, 429, 456, 503),
-        openapi_extra=body(TranslateParameters),
-    )
-    async def translate(request: Request) -> Response:
-        """Translate texts, plain, HTML or XML. Wants the header `Authorization: DeepL-Auth-Key …` if keys are used."""
-        call = await server.admit(request, TranslateParameters)
-        asked = call.parameters
-        _refuse(asked)
-        languages = (asked.source_lang or AUTO, asked.target_lang)
-        texts = listed(asked.text)
-        results = await call.translate(texts, languages, SearchRequest(), _layout(asked))
-        answers = [_translation(text, result, asked) for text, result in zip(texts, results, strict=True)]
-        return json_response({"translations": answers})
-
+    known = errors(DeeplError, 400, 403, 404, 408, 413, 415, 429, 456, 503)
+    CallRoutes(server, router).add("/translate", translate, TranslateParameters, TranslateAnswer, known)
     known = errors(DeeplError, 400, 403, 408, 413, 415)
 
     @router.get("/languages", response_model=list[Language], responses=known, operation_id="deepl_languages")
@@ -160,6 +146,16 @@ def deepl(server: Server) -> APIRouter:
     return router
 
 
+async def translate(call: Call[TranslateParameters]) -> Any:
+    """Translate texts, plain, HTML or XML. Wants the header `Authorization: DeepL-Auth-Key …` if keys are used."""
+    asked, texts = call.parameters, listed(call.parameters.text)
+    _refuse(asked)
+    results = await call.translate(
+        texts, (asked.source_lang or AUTO, asked.target_lang), SearchRequest(), _layout(asked)
+    )
+    return {"translations": [_translation(*pair, asked) for pair in zip(texts, results, strict=True)]}
+
+
 def _refuse(asked: TranslateParameters) -> None:
     """Raise HttpError for wishes that no model here can fulfil; those that only prefer something are passed over."""
     if asked.formality in ("more", "less"):
@@ -176,14 +172,13 @@ def _refuse(asked: TranslateParameters) -> None:
 
 
 def _layout(asked: TranslateParameters) -> TextFormat:
-    return TextFormat(
-        asked.tag_handling or "text",
-        asked.split_sentences,
-        tuple(asked.ignore_tags),
-        tuple(asked.splitting_tags),
-        tuple(asked.non_splitting_tags),
-        asked.outline_detection,
+    markup = MarkupOptions(
+        splitting_tags=frozenset(asked.splitting_tags),
+        non_splitting_tags=frozenset(asked.non_splitting_tags),
+        ignore_tags=frozenset(asked.ignore_tags),
+        outline=asked.outline_detection,
     )
+    return TextFormat(asked.tag_handling or "text", asked.split_sentences, markup)
 
 
 def _translation(text: str, result: TranslatedText, asked: TranslateParameters) -> dict[str, Any]:

@@ -5,7 +5,6 @@ It ends when its standard input does, so it never outlives the server; signals o
 
 from __future__ import annotations
 
-import argparse
 import gc
 import os
 import signal
@@ -15,8 +14,7 @@ from pathlib import Path
 from typing import BinaryIO, Protocol
 
 from regard.common.reading import is_runtime_file
-from regard.serving.frames import Message, error_message, read_frames
-from regard.serving.replies import Replies
+from regard.serving.frames import Message, Replies, error_message, read_frames
 
 
 class EngineModel(Protocol):
@@ -64,18 +62,13 @@ def main() -> None:
     for name in ("SIGINT", "SIGTERM", "SIGHUP"):
         if hasattr(signal, name):
             signal.signal(getattr(signal, name), signal.SIG_IGN)
-    parser = argparse.ArgumentParser()
-    parser.add_argument("path", type=Path)
-    parser.add_argument("--precision", default="int8")
-    parser.add_argument("--answer-limit", type=int, default=32_000_000)
-    parser.add_argument("--threads", type=int, default=1)
-    given = parser.parse_args()
+    path, precision, most_bytes, threads = sys.argv[1:]
     sys.setswitchinterval(0.0005)  # a thread that computes lets others wait no longer
     calls, reply = _standard_streams()
     try:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            model = open_model(given.path, given.precision, given.threads, given.answer_limit, reply)
+            model = open_model(Path(path), precision, int(threads), int(most_bytes), reply)
         reply({"ready": model.about(), "warnings": [str(warning.message) for warning in caught]})
     except Exception as problem:  # whatever it is, the server has to know why there is no model
         reply({"error": error_message(problem)})

@@ -102,9 +102,8 @@ class EngineProcess:
         process = self._process
         if process is None:
             return
-        assert process.stdin is not None
         assert process.stdout is not None
-        process.stdin.close()
+        self._calls.close()
         try:
             await asyncio.wait_for(process.wait(), _END)
         except asyncio.TimeoutError:
@@ -124,24 +123,26 @@ class EngineProcess:
         finally:
             await self.stop()
 
+    @property
+    def _calls(self) -> asyncio.StreamWriter:
+        assert self._process is not None, "it was started"
+        assert self._process.stdin is not None, "it is a pipe"
+        return self._process.stdin
+
     async def _send(self, message: Message) -> None:
         self._write(message)
-        assert self._process is not None
-        assert self._process.stdin is not None
         try:
             async with self._drain:
-                await self._process.stdin.drain()
+                await self._calls.drain()
         except (ConnectionError, RuntimeError):
             self._is_broken = True  # the end of its output is noticed next
             raise EngineDied from None
 
     def _write(self, message: Message) -> None:
-        assert self._process is not None
-        assert self._process.stdin is not None
-        if not self.is_alive or self._process.stdin.is_closing():
+        if not self.is_alive or self._calls.is_closing():
             self._is_broken = True
             raise EngineDied
-        self._process.stdin.writelines(frames(message))
+        self._calls.writelines(frames(message))
 
     async def _read(self, output: FrameReader) -> None:
         try:

@@ -6,9 +6,11 @@ A value that is JSON text already has frames of its own before those of its mess
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import struct
-from collections.abc import Iterable, Iterator
+import threading
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, BinaryIO
 
 from regard.common.errors import DataError, LineError, RegardError, UsageError
@@ -92,6 +94,31 @@ class FrameReader:
             return None
 
 
+class Replies:
+    """Writes replies to the server, from any thread."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file, self._lock = file, threading.Lock()
+
+    def __call__(self, message: Message, is_wanted: Callable[[], bool] = lambda: True) -> None:
+        """Write a reply, frame by frame as long as it `is_wanted`; one to a server that has gone is dropped."""
+        for content in frames(message):
+            if not is_wanted():
+                self._write(dropped(message["number"]))
+                return
+            self._write(content)
+
+    def _write(self, content: bytes) -> None:
+        with self._lock, contextlib.suppress(BrokenPipeError, ValueError):
+            self._file.write(content)
+            self._file.flush()
+
+    def fail(self, number: int, problem: Exception) -> None:
+        """Reply with an error, also in the middle of another reply."""
+        self._write(dropped(number))
+        self({"number": number, "error": error_message(problem)})
+
+
 def error_message(problem: Exception) -> Message:
     """Return an error as the content of a message."""
     if isinstance(problem, LineError):
@@ -107,3 +134,8 @@ def error_of(content: Message) -> RegardError:
     if content["kind"] == "line":
         return LineError(*((index, text) for index, text in content["causes"]))
     return _KINDS[content["kind"]](*content["causes"])
+
+
+def start_thread(target: Callable[..., Any], *arguments: Any) -> None:
+    """Start a thread that ends with the process."""
+    threading.Thread(target=target, args=arguments, daemon=True).start()

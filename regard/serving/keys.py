@@ -15,7 +15,6 @@ import os
 import re
 import secrets
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
 from datetime import datetime, timezone
 from pathlib import Path
 
@@ -32,34 +31,25 @@ _KEY = re.compile(r"regard_(?P<id>[0-9a-f]{12})_(?P<secret>[A-Za-z0-9_-]{43})")
 _HEX = r"^[0-9a-f]+$"
 
 
-@dataclass(frozen=True)
-class ApiKey:
+class ApiKey(pydantic.BaseModel):
     """A key as the file keeps it: its name, public id, salt, hash of salt and secret, and the day it was made."""
 
-    name: str
-    id: str
-    salt: str
-    hash: str
-    created: str
-
-    def fits(self, secret: str) -> bool:
-        """Return whether the secret is this key's, in a time that does not depend on it."""
-        return hmac.compare_digest(self.hash, _hash(self.salt, secret))
-
-
-class _Entry(pydantic.BaseModel):
-    model_config = pydantic.ConfigDict(extra="forbid", strict=True)
+    model_config = pydantic.ConfigDict(extra="forbid", strict=True, frozen=True)
     name: str = pydantic.Field(pattern=rf"^{_NAME.pattern}$")
     id: str = pydantic.Field(pattern=_HEX, min_length=12, max_length=12)
     salt: str = pydantic.Field(pattern=_HEX, min_length=32, max_length=32)
     hash: str = pydantic.Field(pattern=_HEX, min_length=64, max_length=64)
     created: str = pydantic.Field(pattern=r"^\d{4}-\d\d-\d\d$")
 
+    def fits(self, secret: str) -> bool:
+        """Return whether the secret is this key's, in a time that does not depend on it."""
+        return hmac.compare_digest(self.hash, _hash(self.salt, secret))
+
 
 class _File(pydantic.BaseModel):
     model_config = pydantic.ConfigDict(extra="forbid", strict=True)
     version: int
-    keys: list[_Entry]
+    keys: list[ApiKey]
 
 
 def add_key(path: str | Path, name: str) -> str:
@@ -75,7 +65,8 @@ def add_key(path: str | Path, name: str) -> str:
         keys = list_keys(path) if Path(path).exists() else ()
         if any(key.name == name for key in keys):
             raise UsageError(f"{path}: there is a key named {name!r}; revoke it first, or choose another name")
-        _write(path, [*keys, ApiKey(name, number, salt, _hash(salt, secret), today)])
+        key = ApiKey(name=name, id=number, salt=salt, hash=_hash(salt, secret), created=today)
+        _write(path, [*keys, key])
     return f"regard_{number}_{secret}"
 
 
@@ -103,7 +94,7 @@ def list_keys(path: str | Path) -> tuple[ApiKey, ...]:
         raise DataError(f"{path}: damaged, or not a file of keys ({problem}); {remedy}") from None
     if content.version != VERSION:
         raise DataError(f"{path}: of version {content.version}; this Regard reads version {VERSION}")
-    return tuple(ApiKey(**entry.model_dump()) for entry in content.keys)
+    return tuple(content.keys)
 
 
 class KeyFile:
@@ -150,11 +141,12 @@ def _hash(salt: str, secret: str) -> str:
     return hashlib.sha256(f"{salt}:{secret}".encode()).hexdigest()
 
 
-_NOBODY = ApiKey("", "", "00" * 16, "00" * 32, "")  # its hash is of no secret; comparing takes as long as with others
+_NOBODY = ApiKey(name="-", id="0" * 12, salt="0" * 32, hash="0" * 64, created="0000-00-00")
+"""A key whose hash is of no secret; comparing takes as long as with others."""
 
 
 def _write(path: str | Path, keys: Sequence[ApiKey]) -> None:
-    text = json.dumps({"version": VERSION, "keys": [asdict(key) for key in keys]}, indent=1, ensure_ascii=False)
+    text = json.dumps(_File(version=VERSION, keys=list(keys)).model_dump(), indent=1, ensure_ascii=False)
     with atomic_file(path, durable=True) as temporary:
         temporary.touch(mode=0o600)
         temporary.write_text(f"{text}\n", encoding="utf-8")

@@ -11,10 +11,10 @@ from prometheus_client import CONTENT_TYPE_LATEST
 from starlette.requests import Request
 from starlette.responses import Response
 
-from regard.serving.calls import Server
+from regard.serving.calls import Call, CallRoutes, Server
 from regard.serving.http_errors import HttpError, json_response
 from regard.serving.language_names import language_name
-from regard.serving.openapi import body, errors, example
+from regard.serving.openapi import errors, example
 from regard.serving.pairs import AUTO, LanguagePairs
 from regard.serving.requests import Parameters, Texts, listed
 from regard.serving.service import SearchRequest
@@ -76,21 +76,6 @@ def libretranslate(server: Server) -> APIRouter:
     """Return the endpoints of LibreTranslate."""
     router = APIRouter(tags=["LibreTranslate"])
 
-    async def translate(request: Request) -> Response:
-        """Translate a text or a list of texts, plain or HTML. Parameters may also come in the query."""
-        call = await server.admit(request, TranslateParameters)
-        asked = call.parameters
-        search = SearchRequest(nbest=1 + (asked.alternatives if asked.format == "text" else 0))
-        results = await call.translate(listed(asked.q), (asked.source, asked.target), search, TextFormat(asked.format))
-        return json_response(_answer(asked, results))
-
-    async def detect(request: Request) -> Response:
-        """Detect the language of a text."""
-        call = await server.admit(request, DetectParameters)
-        call.charge([call.parameters.q])
-        detected = server.service.detect(call.parameters.q) or [(next(iter(server.pairs().languages), ""), 0.0)]
-        return json_response([_detection(code, share) for code, share in detected])
-
     async def languages() -> Response:
         """List the languages, each with those it can be translated to."""
         return json_response(
@@ -105,19 +90,31 @@ def libretranslate(server: Server) -> APIRouter:
         function = "translation of files" if request.url.path == "/translate_file" else "suggesting translations"
         raise HttpError(403, f"{function} is not offered by this server")
 
-    known = errors(LibreError)
-    router.post("/translate", response_model=TranslateAnswer, responses=known, openapi_extra=body(TranslateParameters))(
-        translate
-    )
-    router.post("/detect", response_model=list[Detection], responses=known, openapi_extra=body(DetectParameters))(
-        detect
-    )
+    add, known = CallRoutes(server, router).add, errors(LibreError)
+    add("/translate", translate, TranslateParameters, TranslateAnswer, known)
+    add("/detect", detect, DetectParameters, list[Detection], known)
     router.get("/languages", response_model=list[Language], operation_id="languages")(languages)
     router.post("/languages", response_model=list[Language], operation_id="languages_by_post")(languages)
     for path in ("/translate_file", "/suggest"):
         router.post(path, responses=errors(LibreError, 403))(not_offered)
     _add_states(router, server)
     return router
+
+
+async def translate(call: Call[TranslateParameters]) -> Any:
+    """Translate a text or a list of texts, plain or HTML. Parameters may also come in the query."""
+    asked = call.parameters
+    search = SearchRequest(nbest=1 + (asked.alternatives if asked.format == "text" else 0))
+    results = await call.translate(listed(asked.q), (asked.source, asked.target), search, TextFormat(asked.format))
+    return _answer(asked, results)
+
+
+async def detect(call: Call[DetectParameters]) -> Any:
+    """Detect the language of a text."""
+    server, text = call.server, call.parameters.q
+    call.charge([text])
+    detected = server.service.detect(text) or [(next(iter(server.pairs().languages), ""), 0.0)]
+    return [_detection(code, share) for code, share in detected]
 
 
 def _add_states(router: APIRouter, server: Server) -> None:

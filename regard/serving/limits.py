@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from regard.serving.http_errors import QUOTA_EXCEEDED, HttpError
+from regard.serving.proxies import parse_address
 
 MINUTE = 60.0  # seconds
 MOST_ADDRESSES = 10_000
@@ -92,13 +93,10 @@ class Limits:
 @lru_cache(4096)
 def address_group(host: str) -> str:
     """Return what an address is counted as: itself, or the network of 64 bits that one owner of IPv6 addresses has."""
-    try:
-        address = ipaddress.ip_address(host.partition("%")[0])
-    except ValueError:
-        return host
-    if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped is None:
+    address = parse_address(host)
+    if isinstance(address, ipaddress.IPv6Address):
         return str(ipaddress.ip_network((address, 64), strict=False))
-    return str(getattr(address, "ipv4_mapped", None) or address)
+    return host if address is None else str(address)
 
 
 def _too_many(limit: str, seconds: float) -> HttpError:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
-from prometheus_client.core import Metric
-from prometheus_client.registry import Collector
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disable_created_metrics, generate_latest
 
 from regard.serving.texts import TranslatedText
 
@@ -18,6 +16,8 @@ class Metrics:
     """Counters of requests and texts; `queue_depth` returns how many lines are waiting, if that is known."""
 
     def __init__(self, queue_depth: Callable[[], float] | None = None) -> None:
+        # The series `*_created` double the number of series and say little.
+        disable_created_metrics()  # type: ignore[no-untyped-call]
         self.registry = CollectorRegistry()
         self._requests = self._counter("requests", "Requests answered", "route", "method", "status")
         self._seconds = Histogram(
@@ -56,16 +56,4 @@ class Metrics:
 
     def exposition(self) -> bytes:
         """Write all measurements in Prometheus' text format."""
-        return generate_latest(_WithoutCreated(self.registry))
-
-
-class _WithoutCreated(Collector):
-    """A registry without the series `*_created`, which double the number of series and say little."""
-
-    def __init__(self, registry: CollectorRegistry) -> None:
-        self._registry = registry
-
-    def collect(self) -> Iterator[Metric]:
-        for metric in self._registry.collect():
-            metric.samples = [sample for sample in metric.samples if not sample.name.endswith("_created")]
-            yield metric
+        return generate_latest(self.registry)

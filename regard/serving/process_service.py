@@ -8,7 +8,7 @@ import contextlib
 import json
 import os
 import re
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -30,12 +30,13 @@ from regard.serving.service import (
     ServedHypothesis,
     ServedLine,
     ServedModel,
+    Service,
 )
 
 WATCHED = ("config.json", "model.safetensors", "alignment.json")
 """Files of a model folder; the model is loaded again when one of them changes."""
-_CAPTION_CHARACTERS = 200
-"""Characters of text that an image counts as, in the backlog."""
+_IMAGE = (1, 200)
+"""Lines and characters of text that an image counts as, in the backlog."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +63,7 @@ class _Host:
     language_id: LanguageId
 
 
-class ProcessService:
+class ProcessService(Service):
     """Models in processes of their own, which take calls together (continuous batching)."""
 
     def __init__(self, settings: ServiceSettings, log: Log = print) -> None:
@@ -109,7 +110,6 @@ class ProcessService:
 
     @property
     def models(self) -> Mapping[str, ServedModel]:
-        """The models, by name."""
         return {
             name: host.model if host.pool.is_ready else replace(host.model, is_ready=False)
             for name, host in self._hosts.items()
@@ -117,7 +117,6 @@ class ProcessService:
 
     @property
     def is_ready(self) -> bool:
-        """True if every model takes calls, and the server is not about to end."""
         return not self._is_draining and all(host.pool.is_ready for host in self._hosts.values())
 
     @property
@@ -138,15 +137,13 @@ class ProcessService:
     async def translate(
         self, model: str, lines: Sequence[str], search: SearchRequest, deadline: float
     ) -> list[ServedLine]:
-        """Translate lines."""
         if not lines:
             return []
-        message = {"call": "translate", "lines": list(lines), "search": asdict(search)}
-        reply = await self._pool(model).call(message, len(lines), sum(map(len, lines)), deadline)
+        size = (len(lines), sum(map(len, lines)))
+        reply = await self._call(model, "translate", size, deadline, lines=list(lines), search=asdict(search))
         return [_served_line(line, reply) for line in reply["lines"]]
 
-    async def stream(self, model: str, line: str, deadline: float) -> AsyncIterator[str]:
-        """Yield the translation of a line as it is decoded: what it grows by."""
+    async def stream(self, model: str, line: str, deadline: float) -> AsyncGenerator[str, None]:
         replies = self._pool(model).stream({"call": "stream", "lines": [line]}, len(line), deadline)
         async with contextlib.aclosing(replies):
             async for reply in replies:
@@ -156,38 +153,31 @@ class ProcessService:
                     yield reply["lines"][0]["hypotheses"][0]["text"]
 
     async def caption(self, model: str, image: bytes, search: SearchRequest, deadline: float) -> ServedLine:
-        """Describe an image."""
-        message = {"call": "caption", "image": base64.b64encode(image).decode("ascii"), "search": asdict(search)}
-        reply = await self._pool(model).call(message, 1, _CAPTION_CHARACTERS, deadline)
+        reply = await self._call(model, "caption", _IMAGE, deadline, image=_encoded(image), search=asdict(search))
         return _served_line(reply["lines"][0], reply)
 
     async def explain(self, model: str, text: str, options: ExplanationRequest, deadline: float) -> RawJson:
-        """Return a translation with attention of every layer and alignments, as the page reads it."""
-        message = {"call": "explain", "lines": [text], "options": asdict(options)}
-        reply = await self._pool(model).call(message, 1, len(text), deadline)
-        explanation: RawJson = reply["raw"][reply["explanation"]]
-        return explanation
+        reply = await self._call(model, "explain", (1, len(text)), deadline, lines=[text], options=asdict(options))
+        return _explanation(reply)
 
     async def continuations(
         self, model: str, text: str, prefix: str | tuple[int, ...], count: int, deadline: float
     ) -> list[Continuation]:
-        """Return the tokens that may follow a prefix, and the translation that each leads to."""
-        message = {"call": "continuations", "lines": [text], "options": {"prefix": prefix, "count": count}}
-        reply = await self._pool(model).call(message, 1 + count, len(text) * (1 + count), deadline)
+        size, options = (1 + count, len(text) * (1 + count)), {"prefix": prefix, "count": count}
+        reply = await self._call(model, "continuations", size, deadline, lines=[text], options=options)
         return [
             Continuation(tuple(item["prefix"]), item["log_prob"], _served_hypothesis(item["hypothesis"], reply))
             for item in reply["continuations"]
         ]
 
     async def explain_image(self, model: str, image: bytes, deadline: float) -> RawJson:
-        """Return a caption with the cells that each word attends to, as the page reads it."""
-        message = {"call": "explain_image", "image": base64.b64encode(image).decode("ascii")}
-        reply = await self._pool(model).call(message, 1, _CAPTION_CHARACTERS, deadline)
-        explanation: RawJson = reply["raw"][reply["explanation"]]
-        return explanation
+        return _explanation(await self._call(model, "explain_image", _IMAGE, deadline, image=_encoded(image)))
+
+    async def _call(self, model: str, kind: str, size: tuple[int, int], deadline: float, **content: Any) -> Message:
+        """Make a call of a kind; `size`: lines and characters that it counts as in the backlog."""
+        return await self._pool(model).call({"call": kind, **content}, *size, deadline)
 
     def detect(self, text: str) -> list[tuple[str, float]]:
-        """Return the languages that a text may be of, likeliest first."""
         return self._language_id.detect(text)
 
     async def reload(self) -> None:
@@ -240,8 +230,7 @@ class ProcessService:
             if not path.exists():
                 raise ModelFolderError("there is no such file or folder")
             opened = await _prepared(path, settings.precision)
-            options = ["--precision", settings.precision, "--answer-limit", str(settings.answer_limit)]
-            options += ["--threads", str(settings.threads)]
+            options = (settings.precision, str(settings.answer_limit), str(settings.threads))
             pool = EnginePool(opened, options, settings.processes, settings.most_lines, self._log)
             about = await pool.start()
         except RegardError as problem:
@@ -327,17 +316,20 @@ def _language_id(about: Message, languages: Pair | None) -> LanguageId:
     )
 
 
+def _encoded(image: bytes) -> str:
+    return base64.b64encode(image).decode("ascii")
+
+
+def _explanation(reply: Message) -> RawJson:
+    explanation: RawJson = reply["raw"][reply["explanation"]]
+    return explanation
+
+
 def _served_line(line: Message, reply: Message) -> ServedLine:
-    hypotheses = tuple(_served_hypothesis(item, reply) for item in line["hypotheses"])
-    return ServedLine(hypotheses, tuple(line["source_tokens"]), tuple(line["warnings"]), line["doubtful"])
+    return ServedLine(**{**line, "hypotheses": [_served_hypothesis(item, reply) for item in line["hypotheses"]]})
 
 
 def _served_hypothesis(item: Message, reply: Message) -> ServedHypothesis:
-    return ServedHypothesis(
-        item["text"],
-        item["score"],
-        tuple(item["tokens"]),
-        None if item["alignments"] is None else tuple((s, t) for s, t in item["alignments"]),
-        None if item["attention"] is None else reply["raw"][item["attention"]],
-        *(tuple(item[name]) if name in item else None for name in ("log_probs", "words")),
-    )
+    attention, links = item["attention"], item["alignments"]
+    attention = None if attention is None else reply["raw"][attention]
+    return ServedHypothesis(**{**item, "attention": attention, "alignments": links and tuple(map(tuple, links))})

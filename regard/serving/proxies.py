@@ -20,14 +20,14 @@ class TrustedProxies:
         self._networks = [ipaddress.ip_network(name, strict=False) for name in names]
 
     def __contains__(self, host: str) -> bool:
-        address = _address(host) if self._networks else None  # it is asked of each connection that waits
+        address = parse_address(host) if self._networks else None  # it is asked of each connection that waits
         return address is not None and any(address in network for network in self._networks)
 
     def client(self, peer: str, chain: Sequence[str]) -> str:
         """Return the last address of a chain that ends with `peer` and is not trusted: nobody vouches for others."""
         client = peer
         for text in reversed(chain):
-            if client not in self or (address := _address(text)) is None:
+            if client not in self or (address := parse_address(text)) is None:
                 break
             client = str(address)
         return client
@@ -55,7 +55,7 @@ class ProxyHeaders:
         await self.app(scope, receive, send)
 
 
-def _address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+def parse_address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
     """Parse an address, which may have quotes, brackets and a port; None: it is none, such as `unknown`."""
     text = text.strip().strip('"')
     match = _PORT.fullmatch(text)

@@ -20,9 +20,8 @@ from regard.pipeline.captioner import Captioner
 from regard.pipeline.loading import load
 from regard.runtime.model import ROLES
 from regard.serving.answer_size import AnswerLimit
-from regard.serving.frames import Message
+from regard.serving.frames import Message, Replies, start_thread
 from regard.serving.raw_json import RawJson, json_pieces, weights_json
-from regard.serving.replies import Replies, start_thread
 from regard.visualisation.explanation_data import page_data
 
 _CHARACTERS = 3

@@ -12,9 +12,8 @@ from typing import Any
 from regard.common.errors import RegardError, UsageError
 from regard.runtime.model import ROLES, Hypothesis, Line, Options, RuntimeModel
 from regard.serving.answer_size import AnswerLimit, Turns
-from regard.serving.frames import Message
+from regard.serving.frames import Message, Replies, start_thread
 from regard.serving.raw_json import RawJson, json_pieces, weights_json
-from regard.serving.replies import Replies, start_thread
 from regard.serving.runtime_explanation import MOST_NBEST, Explainer, likely_tokens, next_step_options
 
 ATTENTION = ("none", "cross", "all")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
 import pydantic
@@ -31,6 +30,16 @@ def _check_prefix(value: Any) -> Any:
 Prefix = Annotated[str | TokenIds, pydantic.BeforeValidator(_check_prefix)]
 
 
+class _LineRequest(StrictParameters):
+    """A request about one line. Without `model`, the first one that has the languages is taken."""
+
+    text: str
+    source: str = AUTO
+    target: str = ""
+    model: str = ""
+    deadline_ms: DeadlineMs = None
+
+
 class TranslateRequest(StrictParameters):
     """A translation that is wanted. Without `model`, the first one that has the languages is taken."""
 
@@ -55,17 +64,9 @@ class TranslateRequest(StrictParameters):
 
     @property
     def search(self) -> SearchRequest:
-        """The options of the search."""
-        return SearchRequest(
-            beam=self.beam,
-            nbest=self.nbest,
-            length_penalty=self.length_penalty,
-            max_length=self.max_length,
-            no_repeat_ngram=self.no_repeat_ngram,
-            alignments=self.alignments,
-            attention=self.attention,
-            log_probs=self.log_probs,
-        )
+        """The options of the search; `split` is one of the layout."""
+        options = SearchRequest.__dataclass_fields__.keys() - {"split"}
+        return SearchRequest(**self.model_dump(include=options))
 
     @property
     def layout(self) -> TextFormat:
@@ -79,58 +80,6 @@ class TranslateRequest(StrictParameters):
         return wants or self.nbest > 1 or self.attention != "none"
 
 
-class CaptionRequest(Parameters):
-    """A caption that is wanted: JSON with the image in Base64, or a form with the image as a file."""
-
-    model_config = pydantic.ConfigDict(extra="forbid")
-    image: str | bytes = Field(description="PNG, JPEG or WebP: Base64 in JSON, a file in a form")
-    model: str = ""
-    beam: int | None = Field(None, ge=1, le=BEAM)
-    nbest: int = Field(1, ge=1, le=MOST_NBEST)
-    attention: Literal["none", "cross", "all"] = "none"
-    deadline_ms: DeadlineMs = None
-
-    @property
-    def search(self) -> SearchRequest:
-        """The options of the search."""
-        return SearchRequest(beam=self.beam, nbest=self.nbest, attention=self.attention)
-
-
-class ExplainRequest(StrictParameters):
-    """A line whose translation is to be explained."""
-
-    model_config = example(text="나는 빵을 먹는다.", source="ko", target="en")
-    text: str
-    source: str = AUTO
-    target: str = ""
-    model: str = ""
-    nbest: int | None = Field(None, ge=1, le=MOST_NBEST, description="null: the beam of the model, at most five")
-    prefix: Prefix = Field("", description="text or token ids that the translation begins with")
-    trace: bool = Field(False, description="record the search")
-    packed: bool = Field(
-        False, description="weights as Base64 of 16-bit numbers, little end first, 65,535 being 1; the encoder's once"
-    )
-    deadline_ms: DeadlineMs = None
-
-    @property
-    def options(self) -> ExplanationRequest:
-        """The options of the explanation."""
-        return ExplanationRequest(self.nbest, prefix_ids(self.prefix), self.trace, self.packed)
-
-
-class ContinuationsRequest(StrictParameters):
-    """A line, and what its translation begins with; wanted are the tokens that may follow."""
-
-    model_config = example(text="나는 빵을 먹는다.", source="ko", target="en", prefix="I")
-    text: str
-    source: str = AUTO
-    target: str = ""
-    model: str = ""
-    prefix: Prefix = Field("", description="text or token ids; empty: the beginning of the translation")
-    count: int = Field(7, ge=1, le=MOST_CONTINUATIONS)
-    deadline_ms: DeadlineMs = None
-
-
 class ExplainImageRequest(Parameters):
     """An image whose caption is to be explained: JSON with the image in Base64, or a form with it as a file."""
 
@@ -138,6 +87,44 @@ class ExplainImageRequest(Parameters):
     image: str | bytes = Field(description="PNG, JPEG or WebP: Base64 in JSON, a file in a form")
     model: str = ""
     deadline_ms: DeadlineMs = None
+
+
+class CaptionRequest(ExplainImageRequest):
+    """A caption that is wanted: JSON with the image in Base64, or a form with the image as a file."""
+
+    beam: int | None = Field(None, ge=1, le=BEAM)
+    nbest: int = Field(1, ge=1, le=MOST_NBEST)
+    attention: Literal["none", "cross", "all"] = "none"
+
+    @property
+    def search(self) -> SearchRequest:
+        """The options of the search."""
+        return SearchRequest(beam=self.beam, nbest=self.nbest, attention=self.attention)
+
+
+class ExplainRequest(_LineRequest):
+    """A line whose translation is to be explained."""
+
+    model_config = example(text="나는 빵을 먹는다.", source="ko", target="en")
+    nbest: int | None = Field(None, ge=1, le=MOST_NBEST, description="null: the beam of the model, at most five")
+    prefix: Prefix = Field("", description="text or token ids that the translation begins with")
+    trace: bool = Field(False, description="record the search")
+    packed: bool = Field(
+        False, description="weights as Base64 of 16-bit numbers, little end first, 65,535 being 1; the encoder's once"
+    )
+
+    @property
+    def options(self) -> ExplanationRequest:
+        """The options of the explanation."""
+        return ExplanationRequest(self.nbest, prefix_ids(self.prefix), self.trace, self.packed)
+
+
+class ContinuationsRequest(_LineRequest):
+    """A line, and what its translation begins with; wanted are the tokens that may follow."""
+
+    model_config = example(text="나는 빵을 먹는다.", source="ko", target="en", prefix="I")
+    prefix: Prefix = Field("", description="text or token ids; empty: the beginning of the translation")
+    count: int = Field(7, ge=1, le=MOST_CONTINUATIONS)
 
 
 def prefix_ids(prefix: str | list[int]) -> str | tuple[int, ...]:
@@ -199,12 +186,17 @@ class CaptionAnswer(pydantic.BaseModel):
     warnings: list[str]
 
 
-class ExplainAnswer(pydantic.BaseModel):
-    """A translation as data for figures."""
+class _LineAnswer(pydantic.BaseModel):
+    """The languages of a line, and the model that translates it."""
 
     source: str
     target: str
     model: str
+
+
+class ExplainAnswer(_LineAnswer):
+    """A translation as data for figures."""
+
     explanation: dict[str, Any] = Field(description="a Translation as js/regard.d.ts describes it")
 
 
@@ -215,12 +207,9 @@ class Continuation(Hypothesis):
     log_prob: float
 
 
-class ContinuationsAnswer(pydantic.BaseModel):
+class ContinuationsAnswer(_LineAnswer):
     """Tokens that may follow a prefix, likeliest first."""
 
-    source: str
-    target: str
-    model: str
     continuations: list[Continuation]
 
 
@@ -272,11 +261,7 @@ def translation_data(result: TranslatedText, asked: TranslateRequest) -> dict[st
         data["alternatives"] = list(result.alternatives)
     if asked.with_lines:
         data["lines"] = [
-            {
-                "source": source,
-                "tokens": list(line.source_tokens),
-                "hypotheses": hypotheses_data(line, asked.alignments),
-            }
+            {"source": source, "tokens": line.source_tokens, "hypotheses": hypotheses_data(line, asked.alignments)}
             for source, line in zip(result.sources, result.lines, strict=True)
         ]
     data |= {"doubtful": True} if any(line.doubtful for line in result.lines) else {}
@@ -289,32 +274,18 @@ def hypotheses_data(line: ServedLine, alignments: bool) -> list[dict[str, Any]]:
 
 
 def _hypothesis_data(hypothesis: ServedHypothesis, alignments: bool) -> dict[str, Any]:
-    data: dict[str, Any] = {"text": hypothesis.text, "score": hypothesis.score, "tokens": list(hypothesis.tokens)}
-    if alignments and hypothesis.alignments is not None:
-        data["alignments"] = [list(link) for link in hypothesis.alignments]
-    if hypothesis.attention is not None:
-        data["attention"] = hypothesis.attention
-    if hypothesis.log_probs is not None and hypothesis.words is not None:
-        data |= {"log_probs": list(hypothesis.log_probs), "words": list(hypothesis.words)}
-    return data
+    """Return what there is of a hypothesis; `alignments`: if they were asked for, and not only needed for markup."""
+    data = {name: value for name, value in vars(hypothesis).items() if value is not None}
+    return data if alignments else {name: value for name, value in data.items() if name != "alignments"}
 
 
 def continuation_data(continuation: service.Continuation) -> dict[str, Any]:
     """Return what may follow a prefix as `Continuation` describes it."""
-    own = {"prefix": list(continuation.prefix), "log_prob": continuation.log_prob}
-    return own | _hypothesis_data(continuation.hypothesis, alignments=False)
+    data = _hypothesis_data(continuation.hypothesis, alignments=False)
+    return {"prefix": continuation.prefix, "log_prob": continuation.log_prob, **data}
 
 
 def model_data(model: ServedModel, readme: bool = False) -> dict[str, Any]:
     """Return a model as `Model` describes it."""
-    pairs: Sequence[dict[str, str]] = [{"source": source, "target": target} for source, target in model.pairs]
-    data = {
-        "name": model.name,
-        "kind": model.kind,
-        "pairs": pairs,
-        "has_attention": model.has_attention,
-        "alignment": dict(model.alignment) if model.alignment else None,
-        "facts": dict(model.facts),
-        "is_ready": model.is_ready,
-    }
-    return data | ({"readme": model.readme} if readme else {})
+    data = {name: getattr(model, name) for name in Model.model_fields if name != "readme" or readme}
+    return data | {"pairs": [{"source": source, "target": target} for source, target in model.pairs]}

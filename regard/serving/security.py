@@ -93,59 +93,60 @@ class RequestLog:
         LOG.log(logging.ERROR, "%s failed with %s%s\n%s", request_id, type(problem).__name__, message, frames)
 
 
-class HostCheck:
+class _Check:
+    """A middleware that refuses requests by their headers."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        problem = self.problem(Headers(scope=scope)) if scope["type"] == "http" else None
+        if problem is None:
+            await self.app(scope, receive, send)
+        else:
+            await error_response(problem, scope["path"], scope[REQUEST_ID])(scope, receive, send)
+
+    def problem(self, headers: Headers) -> HttpError | None:
+        """Return why a request is refused; None if it is not."""
+        raise NotImplementedError
+
+
+class HostCheck(_Check):
     """Refuse requests for other hosts (421): a page that lets its own name lead to this machine gets no answer.
 
     IP addresses are allowed, since no name leads to them. ("DNS rebinding" is the attack.)
     """
 
     def __init__(self, app: ASGIApp, hosts: Sequence[str]) -> None:
-        self.app, self.hosts = app, {host.lower().strip("[]") for host in hosts}
+        super().__init__(app)
+        self.hosts = {host.lower().strip("[]") for host in hosts}
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http":
-            hosts = Headers(scope=scope).getlist("host")
-            if len(hosts) != 1:
-                problem = HttpError(400, f"wanted one header Host, got {len(hosts)}")
-            elif not self._is_allowed(hosts[0]):
-                problem = HttpError(421, f"this server is not {excerpt(hosts[0])}; its settings name its hosts")
-            else:
-                await self.app(scope, receive, send)
-                return
-            await error_response(problem, scope["path"], scope[REQUEST_ID])(scope, receive, send)
-        elif scope["type"] == "lifespan":
-            await self.app(scope, receive, send)
-        else:  # there are no web sockets
-            await send({"type": "websocket.close", "code": 1008})
-
-    def _is_allowed(self, host: str) -> bool:
-        match = _HOST.fullmatch(host)
-        if match is None:
-            return False
-        name = match["name"].lower().strip("[]").rstrip(".")
-        return "*" in self.hosts or name in self.hosts or _is_address(name)
+    def problem(self, headers: Headers) -> HttpError | None:
+        hosts = headers.getlist("host")
+        if len(hosts) != 1:
+            return HttpError(400, f"wanted one header Host, got {len(hosts)}")
+        match = _HOST.fullmatch(hosts[0])
+        name = match["name"].lower().strip("[]").rstrip(".") if match else ""
+        if match and ("*" in self.hosts or name in self.hosts or _is_address(name)):
+            return None
+        return HttpError(421, f"this server is not {excerpt(hosts[0])}; its settings name its hosts")
 
 
-class OriginCheck:
+class OriginCheck(_Check):
     """Refuse requests that pages of other origins make (403), which would use the server without being able to read.
 
     What has no header Origin is no page's request; browsers' own addresses, as of extensions, are allowed.
     """
 
     def __init__(self, app: ASGIApp, origins: Sequence[str]) -> None:
-        self.app, self.origins = app, set(origins)
+        super().__init__(app)
+        self.origins = set(origins)
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http":
-            headers = Headers(scope=scope)
-            origin = headers.get("origin")
-            if origin is not None and not self._is_allowed(origin, headers.get("host", "")):
-                problem = HttpError(
-                    403, f"pages of {excerpt(origin)} may not call this server; its settings name origins"
-                )
-                await error_response(problem, scope["path"], scope[REQUEST_ID])(scope, receive, send)
-                return
-        await self.app(scope, receive, send)
+    def problem(self, headers: Headers) -> HttpError | None:
+        origin = headers.get("origin")
+        if origin is None or self._is_allowed(origin, headers.get("host", "")):
+            return None
+        return HttpError(403, f"pages of {excerpt(origin)} may not call this server; its settings name origins")
 
     def _is_allowed(self, origin: str, host: str) -> bool:
         if "*" in self.origins or origin in self.origins:

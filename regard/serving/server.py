@@ -64,37 +64,32 @@ def serve(
 ) -> None:
     """Serve models until SIGINT or SIGTERM. Raises RegardError for models, UsageError for the address."""
     sys.setswitchinterval(0.0005)  # a thread that computes lets others wait no longer
-    with contextlib.closing(listen(host, port)) as listener:
-        asyncio.run(_serve(listener, paths, service_settings, server_settings, languages, say))
 
-
-async def _serve(
-    listener: socket.socket,
-    paths: Sequence[Path],
-    service_settings: ServiceSettings,
-    server_settings: ServerSettings,
-    languages: Sequence[Pair],
-    say: Say,
-) -> None:
-    service = ProcessService(service_settings, say)
-    app = create_app(service, server_settings, queue_depth=lambda: sum(lines for lines, _ in service.backlog.values()))
-    asyncio.get_running_loop().set_exception_handler(_RareErrors())
-    await service.start(paths, languages)
-    gc.freeze()  # what is there to the end need not be searched for garbage, while all others wait
-    try:
-        for model in service.models.values():
-            pairs = ", ".join(" → ".join(filter(None, pair)) for pair in model.pairs if any(pair))
-            facts = ", ".join([pairs or "languages unknown", *list(model.facts.values())[:2]])
-            say(f"{model.name}: {model.kind} ({facts})")
-        address, number = listener.getsockname()[:2]
-        say(f"listening at http://{f'[{address}]' if ':' in address else address}:{number} (stop with Ctrl-C)")
-        with _reloading(service):
-            await _Server(server_config(app, server_settings), service).serve([listener])
-    finally:
+    async def run(listener: socket.socket) -> None:
+        service = ProcessService(service_settings, say)
+        app = create_app(
+            service, server_settings, queue_depth=lambda: sum(lines for lines, _ in service.backlog.values())
+        )
+        asyncio.get_running_loop().set_exception_handler(_RareErrors())
+        await service.start(paths, languages)
+        gc.freeze()  # what is there to the end need not be searched for garbage, while all others wait
         try:
-            await asyncio.sleep(0)  # at SIGINT, which uvicorn raises again, the next await is cancelled: this one
+            for model in service.models.values():
+                pairs = ", ".join(" → ".join(filter(None, pair)) for pair in model.pairs if any(pair))
+                facts = ", ".join([pairs or "languages unknown", *list(model.facts.values())[:2]])
+                say(f"{model.name}: {model.kind} ({facts})")
+            address, number = listener.getsockname()[:2]
+            say(f"listening at http://{f'[{address}]' if ':' in address else address}:{number} (stop with Ctrl-C)")
+            with _reloading(service):
+                await _Server(server_config(app, server_settings), service).serve([listener])
         finally:
-            await service.close()
+            try:
+                await asyncio.sleep(0)  # at SIGINT, which uvicorn raises again, the next await is cancelled: this one
+            finally:
+                await service.close()
+
+    with contextlib.closing(listen(host, port)) as listener:
+        asyncio.run(run(listener))
 
 
 def server_config(app: Any, settings: ServerSettings) -> uvicorn.Config:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
@@ -89,11 +89,11 @@ class ServedHypothesis:
 
     text: str
     score: float
-    tokens: tuple[str, ...]
+    tokens: Sequence[str]
     alignments: tuple[tuple[int, int], ...] | None = None
     attention: Mapping[str, Any] | RawJson | None = None
-    log_probs: tuple[float, ...] | None = None
-    words: tuple[int, ...] | None = None
+    log_probs: Sequence[float] | None = None
+    words: Sequence[int] | None = None
 
 
 @dataclass(frozen=True)
@@ -112,9 +112,9 @@ class Continuation:
 class ServedLine:
     """A line's hypotheses, best first, its own tokens, warnings as sentences, and whether the model has doubts."""
 
-    hypotheses: tuple[ServedHypothesis, ...]
-    source_tokens: tuple[str, ...] = ()
-    warnings: tuple[str, ...] = ()
+    hypotheses: Sequence[ServedHypothesis]
+    source_tokens: Sequence[str] = ()
+    warnings: Sequence[str] = ()
     doubtful: bool = False
 
 
@@ -141,7 +141,7 @@ class Service(Protocol):
         """Translate lines; `deadline`: seconds from now. A call that is cancelled gives up its place."""
         ...
 
-    def stream(self, model: str, line: str, deadline: float) -> AsyncIterator[str]:
+    def stream(self, model: str, line: str, deadline: float) -> AsyncGenerator[str, None]:
         """Yield the translation of a line as it is decoded, greedily: what it grows by."""
         ...
 

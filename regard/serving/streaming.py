@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from typing import Any
 
 from starlette.responses import StreamingResponse
@@ -113,7 +113,7 @@ async def _events(
         for index, line in enumerate(layout.lines):
             words = list[str]()
             increments = service.stream(choice.model.name, with_prefix(choice, line), call.remaining())
-            async with _closing(increments):
+            async with contextlib.aclosing(increments):
                 async for increment in increments:
                     words.append(increment)
                     yield event("delta", {"text": number, "line": index, "delta": increment})
@@ -123,13 +123,3 @@ async def _events(
     if call.server.metrics is not None:
         call.server.metrics.count_texts(texts, results)
     yield event("result", {"translations": [translation_data(result, asked) for result in results]})
-
-
-@contextlib.asynccontextmanager
-async def _closing(iterator: AsyncIterator[str]) -> AsyncIterator[None]:
-    """Close an iterator at the end, if it is one that can be closed."""
-    try:
-        yield
-    finally:
-        if isinstance(iterator, AsyncGenerator):
-            await iterator.aclose()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeVar
 
 from regard.common.errors import LineError
@@ -26,10 +26,7 @@ class TextFormat:
 
     kind: Literal["text", "html", "xml"] = "text"
     split: Literal["0", "1", "nonewlines"] = "1"
-    ignore_tags: tuple[str, ...] = ()
-    splitting_tags: tuple[str, ...] = ()
-    non_splitting_tags: tuple[str, ...] = ()
-    outline: bool = True
+    markup: MarkupOptions = field(default_factory=MarkupOptions)
 
 
 PLAIN = TextFormat()
@@ -49,14 +46,7 @@ def lay_out(text: str, layout: TextFormat, sentences: bool = True) -> Layout:
     if layout.kind == "text":
         plain = split_text(text, sentences=sentences, newlines=layout.split != "nonewlines")
         return Layout(plain.lines, lambda hypotheses: plain.join([h.text for h in hypotheses]))
-    options = MarkupOptions(
-        ignore_tags=frozenset(layout.ignore_tags),
-        splitting_tags=frozenset(layout.splitting_tags),
-        non_splitting_tags=frozenset(layout.non_splitting_tags),
-        outline=layout.outline,
-        sentences=sentences,
-    )
-    page = parse_markup(text, layout.kind, options)
+    page = parse_markup(text, layout.kind, replace(layout.markup, sentences=sentences))
     return Layout(page.lines, lambda hypotheses: page.render([AlignedLine(h.text, h.alignments) for h in hypotheses]))
 
 

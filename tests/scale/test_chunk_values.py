@@ -6,14 +6,12 @@ import pytest
 
 from regard.common.errors import DataError, MissingExtra, RegardError, UsageError, WorkerError
 from regard.pipeline.bulk import Chunk, ChunkResult
-from regard.serving.cluster.chunk_values import Value, from_text, to_text
+from regard.serving.cluster.cluster_workers import Value, from_text, to_text
 
 CHUNK = Chunk(3, 6001, ("나는 집에 간다", "", 'a "quoted"\ttext', "\ud800"), "abc")
 
 
-@pytest.mark.parametrize(
-    "value", [CHUNK, (CHUNK, ChunkResult("I go home\n\n", ("note",), 2, 1))], ids=["chunk", "result"]
-)
+@pytest.mark.parametrize("value", [CHUNK, ChunkResult("I go home\n\n", ("note",), 2, 1)], ids=["chunk", "result"])
 def test_values_come_back(value: Value) -> None:
     assert from_text(to_text(value)) == value
 

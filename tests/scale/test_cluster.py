@@ -67,7 +67,7 @@ def _title(pid: int) -> str:
 
 def _busy_worker(pid: int) -> int | None:
     """Return a process of Ray, below a process, that translates a chunk at this moment."""
-    return next((child for child in _children(pid) if _title(child).startswith("ray::MapBatches")), None)
+    return next((child for child in _children(pid) if _title(child).startswith("ray::translate_chunk")), None)
 
 
 def _lines_done(output: Path) -> int:

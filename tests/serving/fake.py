@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -66,7 +66,7 @@ class FakeService:
         await asyncio.sleep(0)
         return [self._line(line, search) for line in lines]
 
-    async def stream(self, model: str, line: str, deadline: float) -> AsyncIterator[str]:
+    async def stream(self, model: str, line: str, deadline: float) -> AsyncGenerator[str, None]:
         self.calls.append((model, [line], SearchRequest(), deadline))
         for number, word in enumerate(translation(line).split(" ")):
             await self._trouble(word.lower())

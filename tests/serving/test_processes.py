@@ -381,7 +381,7 @@ def test_continuations_are_those_of_the_library(file: Path, length: int) -> None
         (other,) = model.translate(SENTENCES[:1], model.options(), [item.prefix])
         assert item.hypothesis.text == other.hypotheses[0].text
         assert item.hypothesis.log_probs == pytest.approx(other.hypotheses[0].log_probs, abs=1e-4)
-        assert item.hypothesis.words == tuple(model.word_indices(other.hypotheses[0].ids, True))
+        assert item.hypothesis.words == list(model.word_indices(other.hypotheses[0].ids, True))
     assert tuple(json.loads(b"".join(explanation.pieces))["ids"][:length]) == prefix
 
 

@@ -20,7 +20,6 @@ from typing import Any
 from regard.common.errors import MissingExtra, UsageError, WorkerError
 
 LOCAL = "local"
-_PACKAGES = ("ray", "pyarrow", "pandas")
 _CONNECT_SECONDS = 10  # until a machine answers
 _WORKER_SECONDS = 90  # until a process on it has started
 
@@ -74,8 +73,9 @@ sys.stdin.read()
 for _ in range(60):
     for file in glob.iglob("/proc/[0-9]*/fd/*"):
         try:
-            if os.readlink(file).startswith(sys.argv[1] + "/"):
-                os.kill(int(file.split("/")[2]), signal.SIGKILL)
+            process = int(file.split("/")[2])
+            if process != os.getppid() and os.readlink(file).startswith(sys.argv[1] + "/"):
+                os.kill(process, signal.SIGKILL)
         except OSError:
             pass
     if not os.path.exists(sys.argv[1]):
@@ -83,8 +83,8 @@ for _ in range(60):
     shutil.rmtree(sys.argv[1], ignore_errors=True)
     time.sleep(1)
 """
-"""A program that waits until its parent has ended, then ends the processes of Ray, which have their logs open in its
-folder (some outlive a parent that was killed), and removes the folder."""
+"""A program that waits until its parent has ended or is done, then ends the processes of Ray, which have their logs
+open in its folder (some outlive a parent that was killed; the parent itself goes on), and removes the folder."""
 
 
 @contextlib.contextmanager
@@ -111,18 +111,15 @@ def cores_of(ray: Any) -> int:
 def _import_ray() -> Any:
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nothing is sent anywhere
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # else a warning at each start
-    os.environ.setdefault("RAY_TQDM", "0")
     try:
         with _quiet():
             import ray
-            import ray.data
     except ModuleNotFoundError as problem:
-        if problem.name is None or problem.name.split(".")[0] not in _PACKAGES:
+        if problem.name is None or problem.name.split(".")[0] != "ray":
             raise
         raise MissingExtra(problem.name, "scale", "`cluster=`") from None
-    for name in ("ray", "ray.data"):  # it would tell every step
+    for name in ("ray", "ray._private.authentication.authentication_token_setup"):  # it would tell every step
         logging.getLogger(name).setLevel(logging.ERROR)
-    logging.getLogger("ray._private.authentication.authentication_token_setup").setLevel(logging.ERROR)
     return ray
 
 

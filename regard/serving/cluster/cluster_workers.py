@@ -1,109 +1,87 @@
-"""ClusterWorkers: translate the chunks of a file on the machines of a Ray cluster; results keep the order of lines."""
+"""Chunks of a file translated on the machines of a Ray cluster; results keep the order of lines."""
 
 from __future__ import annotations
 
 import contextlib
 import functools
+import json
 import traceback
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from regard.common.errors import RegardError, WorkerError
-from regard.pipeline.bulk import Chunk, ChunkResult, ChunkTranslator, Lines
-from regard.serving.cluster.chunk_values import COLUMN, Value, from_text, to_text
+from regard.common.errors import ConfigurationError, DataError, ModelFolderError, RegardError, UsageError, WorkerError
+from regard.pipeline.bulk import Chunk, ChunkResult, ChunkTranslator
 from regard.serving.cluster.cluster import cluster, cores_of
 from regard.serving.cluster.sent_model import SentModel
 
 if TYPE_CHECKING:
     from regard.pipeline import RuntimeTranslator, Translator
 
+Value = Chunk | ChunkResult | RegardError
+"""A chunk to translate, its result, or what prevented either."""
+_ERRORS = {kind.__name__: kind for kind in (UsageError, ConfigurationError, DataError, ModelFolderError)}
+_AHEAD = 4
+"""Chunks that are in hand for each one in translation: results that are done wait for those before them."""
 
-@dataclass(frozen=True)
-class ClusterJob:
-    """Work for a cluster: translate the lines, in chunks of `size`, with the model at `paths`.
 
-    `count`: chunks in translation at a time; None: as many as the cores of the cluster allow. `model`: the options of
-    `SentModel`.
+@contextlib.contextmanager
+def translate_on_cluster(
+    address: str, translate: ChunkTranslator, paths: Sequence[Path], count: int | None = None, **options: Any
+) -> Iterator[Callable[[Iterable[Chunk]], Iterator[tuple[Chunk, ChunkResult]]]]:
+    """Send the model at `paths` to a cluster; yield a function that returns chunks with their results, in order.
+
+    They are translated on all machines, each by a process that has opened the model; Ray repeats what was in hand on a
+    machine that is lost, on another one. Chunks are read a few ahead. The function raises what reading or translating
+    raised, when all chunks before are done, and WorkerError if the cluster gives up. `count`: chunks in translation at
+    a time; None: as many as the cores of the cluster allow. `options`: those of `SentModel`.
     """
-
-    translate: ChunkTranslator
-    lines: Lines
-    size: int
-    paths: tuple[Path, ...]
-    count: int | None = None
-    model: Mapping[str, Any] = field(default_factory=dict)
+    with cluster(address, count) as ray:
+        model = SentModel.put(ray, paths, **options)
+        most = count or max(1, cores_of(ray) // model.threads)
+        yield lambda chunks: _results(ray, _references(ray, chunks, translate, model, most))
 
 
-class ClusterWorkers:
-    """Translates chunks on all machines of a cluster, each by a process that has opened the model.
+def _results(ray: Any, references: Iterable[tuple[Any, Any]]) -> Iterator[tuple[Chunk, ChunkResult]]:
+    try:
+        for chunk, reference in references:
+            value = from_text(ray.get(reference))
+            if isinstance(value, RegardError):
+                raise value
+            assert isinstance(value, ChunkResult), "a result comes back of a chunk"
+            yield chunk, value
+    except ray.exceptions.RayError as problem:
+        reason = " ".join(str(problem).split())[-300:]
+        raise WorkerError(f"the cluster gave up: {reason}; the same command with `resume=True` continues") from None
 
-    Ray repeats what was in hand on a machine that is lost, on another one. Use it in a `with` block.
-    """
 
-    def __init__(self, address: str, job: ClusterJob) -> None:
-        self._address, self._job, self._open = address, job, contextlib.ExitStack()
+def _references(
+    ray: Any, chunks: Iterable[Chunk], translate: ChunkTranslator, model: SentModel, most: int
+) -> Iterator[tuple[Any, Any]]:
+    """Yield each chunk with Ray's reference to its result as text, in order; an error in reading is the last."""
+    # Tasks, not actors: a chunk then waits for no particular process, which may never come back.
+    task = ray.remote(num_cpus=model.threads, max_retries=-1, scheduling_strategy="SPREAD")(translate_chunk)
+    context, running, waiting = ray.put((translate, model)), list[Any](), deque[tuple[Any, Any]]()
+    for chunk in _until_error(chunks):
+        while len(running) == most or len(waiting) >= _AHEAD * most:
+            _, running = ray.wait(running)
+            while waiting and waiting[0][1] not in running:
+                yield waiting.popleft()
+        if isinstance(chunk, RegardError):
+            waiting.append((chunk, ray.put(to_text(chunk))))
+        else:
+            running.append(task.remote(to_text(chunk), context))
+            waiting.append((chunk, running[-1]))
+    yield from waiting
 
-    def __enter__(self) -> ClusterWorkers:
-        with contextlib.ExitStack() as stack:
-            self._ray = stack.enter_context(cluster(self._address, self._job.count))
-            self._model = SentModel.put(self._ray, self._job.paths, **self._job.model)
-            self._open = stack.pop_all()
-        return self
 
-    def __exit__(self, *problem: Any) -> None:
-        self._open.__exit__(*problem)
-
-    def results(self, chunks: Iterable[Chunk]) -> Iterator[tuple[Chunk, ChunkResult]]:
-        """Yield each chunk with its result, in order.
-
-        Of `chunks` only the first is read here; from it on, a process beside this one reads the lines again. Raises
-        what reading or translating raised, when all chunks before are done, and WorkerError if the cluster gives up.
-        """
-        from ray.exceptions import RayError
-
-        first = next(iter(chunks), None)
-        if first is None:
-            return
-        try:
-            for batch in self._dataset(first.number).iter_batches(batch_size=1, batch_format="numpy"):
-                value = from_text(batch[COLUMN][0])
-                if isinstance(value, RegardError):
-                    raise value
-                assert isinstance(value, tuple), "a chunk comes back with its result"
-                yield value
-        except RayError as problem:
-            reason = " ".join(str(problem).split())[-300:]
-            raise WorkerError(f"the cluster gave up: {reason}; the same command with `resume=True` continues") from None
-
-    def _dataset(self, first: int) -> Any:
-        from ray.data import DataContext, TaskPoolStrategy, read_datasource
-        from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
-
-        from regard.serving.cluster.chunk_source import ChunkSource
-
-        context = DataContext.get_current()
-        context.enable_progress_bars = False
-        context.target_max_block_size = 1  # a chunk is a block
-        context.execution_options.preserve_order = True
-        here = NodeAffinitySchedulingStrategy(self._ray.get_runtime_context().get_node_id(), soft=False)
-        source = read_datasource(
-            ChunkSource(self._job.lines, self._job.size, first),
-            ray_remote_args={"num_cpus": 0, "scheduling_strategy": here},
-            override_num_blocks=1,
-        )
-        # Tasks, not actors: a chunk then waits for no particular process, which may never come back.
-        return source.map_batches(
-            translate_chunk,
-            fn_kwargs={"translate": self._job.translate, "model": self._model},
-            batch_size=1,
-            batch_format="numpy",
-            num_cpus=self._model.threads,
-            compute=TaskPoolStrategy(size=self._job.count or max(1, cores_of(self._ray) // self._model.threads)),
-            scheduling_strategy="SPREAD",
-            max_retries=-1,
-        )
+def _until_error(chunks: Iterable[Chunk]) -> Iterator[Chunk | RegardError]:
+    try:
+        yield from chunks
+    except RegardError as problem:
+        yield problem
 
 
 @functools.lru_cache(maxsize=1)  # Ray gives a worker process many chunks, one after another
@@ -111,18 +89,30 @@ def _opened(model: SentModel) -> Translator | RuntimeTranslator:
     return model.open()
 
 
-def translate_chunk(batch: dict[str, Any], translate: ChunkTranslator, model: SentModel) -> dict[str, Any]:
-    """Translate the chunk in a batch of one row, in a worker process; an error is a result too."""
-    value = from_text(batch[COLUMN][0])
-    if isinstance(value, Chunk):
-        value = _result(value, translate, model)
-    return {COLUMN: [to_text(value)]}
-
-
-def _result(chunk: Chunk, translate: ChunkTranslator, model: SentModel) -> Value:
+def translate_chunk(text: str, context: tuple[ChunkTranslator, SentModel]) -> str:
+    """Translate a chunk in a worker process; an error is a result too."""
+    (translate, model), chunk = context, from_text(text)
+    assert isinstance(chunk, Chunk)
     try:
-        return chunk, translate(_opened(model), chunk)
+        return to_text(translate(_opened(model), chunk))
     except RegardError as problem:
-        return problem
+        return to_text(problem)
     except Exception:
-        return WorkerError(f"lines {chunk.start:,} to {chunk.end:,}: {traceback.format_exc()}")
+        return to_text(WorkerError(f"lines {chunk.start:,} to {chunk.end:,}: {traceback.format_exc()}"))
+
+
+def to_text(value: Value) -> str:
+    """Return a value as JSON, which is what Ray moves: nothing is unpickled here."""
+    if isinstance(value, RegardError):
+        return json.dumps({"error": type(value).__name__, "causes": value.causes})
+    return json.dumps({"chunk" if isinstance(value, Chunk) else "result": asdict(value)})
+
+
+def from_text(text: str) -> Value:
+    """Return the value that `to_text` made text of; an error of a kind that has no place here as a WorkerError."""
+    content: dict[str, Any] = json.loads(text)
+    if "error" in content:
+        return _ERRORS.get(content["error"], WorkerError)(*content["causes"])
+    if "chunk" in content:
+        return Chunk(**{**content["chunk"], "lines": tuple(content["chunk"]["lines"])})
+    return ChunkResult(**{**content["result"], "notes": tuple(content["result"]["notes"])})

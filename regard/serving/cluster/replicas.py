@@ -19,7 +19,7 @@ from regard.serving.application import create_app
 from regard.serving.cluster.cluster import LOCAL, cluster, cores_of
 from regard.serving.cluster.sent_model import SentFiles
 from regard.serving.process_service import ProcessService, ServiceSettings
-from regard.serving.server import listen
+from regard.serving.server import Say, listen
 from regard.serving.server_settings import ServerSettings
 from regard.serving.service import Pair
 
@@ -32,7 +32,6 @@ TARGET = 32
 _DRAIN_SECONDS = 2.0
 _POLL_SECONDS = 0.2
 _OWNER = b"regard serve"  # of the application: a key in the store of the cluster
-Say = Callable[[str], None]
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 import regard
+from regard.common import processes
 from regard.common.processes import module_command
 from regard.learn.lab import training
 from regard.learn.lab.training import Job
@@ -63,6 +64,7 @@ def test_python_m_leaves_the_current_folder_once_it_runs(here: Path) -> None:
 
 
 def test_one_function_makes_all_commands_of_python() -> None:
+    assert (Path(processes._ROOT) / "regard" / "__init__.py").is_file(), "what the processes that are started import"
     starting = re.compile(r"sys\.executable|get_context\(\"spawn|set_start_method")
     starters = {str(path.relative_to(ROOT)) for path in ROOT.rglob("*.py") if starting.search(path.read_text("utf-8"))}
-    assert starters == {"processes.py", "scale/cluster.py"}, "the latter starts Python alone, isolated"
+    assert starters == {"common/processes.py", "serving/cluster/cluster.py"}, "the latter starts Python alone, isolated"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-_ROOT = str(Path(__file__).parents[1])  # which need not be on the path of Python, if it is this process's folder
+_ROOT = str(Path(__file__).parents[2])  # which need not be on the path of Python, if it is this process's folder
 
 
 def module_command(module: str, *arguments: str, call: str = "main()") -> list[str]:

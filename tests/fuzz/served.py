@@ -106,6 +106,7 @@ class Served:
             assert time.monotonic() < end, "the server does not start"
             time.sleep(0.05)
         self.address = ("127.0.0.1", int(match[1]))
+        assert self.engines(), "no process is known as an engine, so that none would be killed or measured"
         if not self.expected:
             translators = [model for model in self.models if model != CAPTIONS]
             self.expected = {model: {text: self.translate(text, model) for text in SENTENCES} for model in translators}
@@ -135,8 +136,8 @@ class Served:
         for children in Path(f"/proc/{self.process.pid}/task").glob("*/children"):
             for number in children.read_text().split():
                 words = _words(int(number))
-                if "--precision" in words:
-                    found[int(number)] = Path(words[words.index("--precision") - 1]).name
+                if is_engine(int(number)):
+                    found[int(number)] = Path(words[words.index("-c") + 2]).name  # after the code
         return found
 
     def memory(self) -> tuple[int, int]:
@@ -175,7 +176,7 @@ def translation(text: str, model: str = STEADY, key: str = "", **more: object) -
 
 def is_engine(process: int) -> bool:
     """Return whether a process lives and is an engine."""
-    return "--precision" in _words(process)
+    return any("regard.serving.engine " in word for word in _words(process))
 
 
 def _words(process: int) -> list[str]:

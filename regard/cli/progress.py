@@ -33,7 +33,12 @@ class _LiveLine:
 
 
 class TrainReporter(_LiveLine):
-    """Prints the events of a training run."""
+    """Prints the events of a training run; on a terminal also its progress, elsewhere only the first time.
+
+    Where training writes to a file, a line for each "train" event is enough, but the first should not come late.
+    """
+
+    _has_shown = False
 
     def __enter__(self) -> TrainReporter:
         return self
@@ -43,21 +48,26 @@ class TrainReporter(_LiveLine):
 
     def __call__(self, event: str, values: dict[str, Any]) -> None:
         line = getattr(self, f"_{event}")(values)
-        if line and not (event == "train" and self._show(line)):
-            self._clear()
-            say(line)
+        is_progress = event in ("train", "progress")
+        if not line or (is_progress and self._show(line)) or (event == "progress" and self._has_shown):
+            return
+        self._has_shown = self._has_shown or is_progress
+        self._clear()
+        say(line)
 
     def _message(self, v: dict[str, Any]) -> str:
         return str(v["text"])
 
     def _train(self, v: dict[str, Any]) -> str:
-        seconds = v["seconds"] / v["update"]
-        left = f" · {format_duration(seconds * (v['updates'] - v['update']))} left" if v["updates"] else ""
-        total = f"/{v['updates']}" if v["updates"] else ""
-        speed = f"{v['tokens_per_second']:,.0f} tokens/s"
         guided = f" · guided {v['guided']:.3f}" if "guided" in v else ""
-        loss = f"loss {v['cross_entropy']:.3f}{guided}"
-        return f"update {v['update']}{total} · epoch {v['epoch'] + 1} · {loss} · {speed}{left}"
+        return self._progress(v, f" · loss {v['cross_entropy']:.3f}{guided}")
+
+    def _progress(self, v: dict[str, Any], loss: str = "") -> str:
+        total = f"/{v['updates']}" if v["updates"] else ""
+        left = "" if v["seconds_left"] is None else f" · {format_duration(v['seconds_left'])} left"
+        return (
+            f"update {v['update']}{total} · epoch {v['epoch'] + 1}{loss} · {v['tokens_per_second']:,.0f} tokens/s{left}"
+        )
 
     def _valid(self, v: dict[str, Any]) -> str:
         star = "  ← best so far" if v["best"] else ""
@@ -66,7 +76,7 @@ class TrainReporter(_LiveLine):
         return f"validation at update {v['update']} after {format_duration(v['seconds'])}: {scores}{star}"
 
     def _budget(self, v: dict[str, Any]) -> str:
-        return f"{v['minutes']:g} minutes at {v['seconds_per_update']:.2f} s an update: {v['updates']} updates"
+        return f"{v['minutes']:.3g} minutes were {v['updates']:,} updates, as train.toml says now"
 
     def _resume(self, v: dict[str, Any]) -> str:
         return f"resuming from update {v['update']}"

@@ -42,7 +42,7 @@ class TrainingSettings(Settings):
         None,
         gt=0,
         le=MINUTES,
-        description="or after so many minutes of training, turned into updates once the speed is known",
+        description="or after so many minutes, with validations; the updates that they came to are then written down",
     )
     label_smoothing: float = Field(
         0.1, ge=0, lt=1, description="share of the probability mass spread over the whole vocabulary"

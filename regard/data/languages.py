@@ -21,7 +21,7 @@ _NAMED = re.compile(r"([a-z]{2,3})(?:[-_]([A-Za-z]{2}|[A-Za-z]{4}))?")
 _BOTH_NAMED = re.compile(r"([a-z]{2,3})-([a-z]{2,3})")
 _ENDINGS = {"gz", "txt", "tsv", "csv", "json", "jsonl", "ndjson", "raw", "tok", "bpe", "lc", "tc"}
 """Endings of names that come after the language."""
-_NO_LANGUAGES = set(["src", "ada", "bin", "del", "ext", "man", "mid", "min", "new", "rom", "sas", "vec"])
+_NO_LANGUAGES = {"src", "ada", "bin", "del", "ext", "man", "mid", "min", "new", "rom", "sas", "vec"}
 """Endings that are a code of a table and mean something else."""
 NAMES_FILE = Path(__file__).parent / "languages.tsv"
 _TABLE = """

@@ -102,30 +102,28 @@ def caption_batches(
 ) -> CaptionBatches:
     """Make the batch stream of a caption corpus, with image augmentation and subword regularisation if set."""
     free, flip_note = flippable(train.caption_set, images, tokenizer.settings.kind in ("char", "whitespace"))
-    examples, numbers, texts = caption_examples(train, tokenizer, images.captions_per_image)
+    examples, numbers = caption_examples(train, tokenizer, images.captions_per_image)
     dropout = batching.subword_dropout
     resample = None
     if dropout or varies(images, free, train.images):
-        captions = texts if dropout else None
-        resample = augmented(examples, [free[n] for n in numbers], images, captions, tokenizer, dropout)
+        resample = augmented(examples, [free[n] for n in numbers], images, tokenizer, dropout)
     longest = max(len(target) for example in examples for target in example.targets) - 1
     return CaptionBatches(BatchStream(examples, batching, seed, resample), longest, flip_note)
 
 
 def caption_examples(
     corpus: CaptionCorpus, tokenizer: Tokenizer, captions_per_image: int
-) -> tuple[list[Example], list[int], list[list[str]]]:
-    """Encode images with up to `captions_per_image` of their captions; also return each one's image and its texts."""
+) -> tuple[list[Example], list[int]]:
+    """Encode images with up to `captions_per_image` of their captions; also return the number of each one's image."""
     ids = iter(tokenizer.target.encode_all(corpus.caption_set.captions))
-    examples, numbers, texts = list[Example](), list[int](), list[list[str]]()
+    examples, numbers = list[Example](), list[int]()
     for number, (image, captioned) in enumerate(zip(corpus.images, corpus.caption_set.images, strict=True)):
         targets = [[*next(ids), EOS] for _ in captioned.captions]
         for start in range(0, len(targets), captions_per_image):
             first, *rest = targets[start : start + captions_per_image]
             examples.append(Example(image, first, tuple(rest)))
             numbers.append(number)
-            texts.append(list(captioned.captions[start : start + captions_per_image]))
-    return examples, numbers, texts
+    return examples, numbers
 
 
 def _read_caption_sets(

@@ -75,7 +75,7 @@ class CaptionValidator(_Validator):
     """Validates a captioner: loss on all captions, `chrf`, `bleu` and `cider` on the first `max_outputs` images."""
 
     def __init__(self, corpus: CaptionCorpus, tokenizer: Tokenizer, settings: FolderSettings, max_outputs: int) -> None:
-        examples, _, _ = caption_examples(corpus, tokenizer, captions_per_image=5)
+        examples, _ = caption_examples(corpus, tokenizer, captions_per_image=5)
         super().__init__(examples, tokenizer, settings)
         self.images, self.references = corpus.images[:max_outputs], corpus.caption_set.references[:max_outputs]
 

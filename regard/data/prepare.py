@@ -171,25 +171,25 @@ def _check_rereadable(data: CorpusSettings) -> None:
 def _prepare_captions(request: _DataRequest, images: ImageSettings) -> PreparedData:
     """Prepare images and their captions."""
     data, tokenizer = request.data, request.tokenizer
-    corpora = read_caption_corpora(images, data.max_length, request.seed, request.run / IMAGES, request.log)
-    both = (corpora.train, corpora.valid)
-    train, valid = (corpus.caption_set for corpus in both)
-    request.inspect([], train.captions)
+    train, valid, notes = read_caption_corpora(images, data.max_length, request.seed, request.run / IMAGES, request.log)
+    captions = train.caption_set.captions
+    request.inspect([], captions)
     if isinstance(tokenizer, TokenizerSettings):
-        tokenizer = Tokenizer.train([] if tokenizer.joint else train.captions, train.captions, tokenizer)
-    batches = caption_batches(corpora.train, images, tokenizer, request.batching, request.seed)
-    request.fingerprints.update({f"{corpus.caption_set.name}.images": corpus.image_fingerprint() for corpus in both})
-    flip_note = f"  mirroring (data.images.flip): {batches.flip_note}"
+        tokenizer = Tokenizer.train([] if tokenizer.joint else captions, captions, tokenizer)
+    batches, flip_note = caption_batches(train, images, tokenizer, request.batching, request.seed)
+    by_name = {corpus.caption_set.name: corpus for corpus in (train, valid)}
+    request.fingerprints.update({f"{name}.images": corpus.image_fingerprint() for name, corpus in by_name.items()})
+    mirroring = f"  mirroring (data.images.flip): {flip_note}"
     return PreparedData(
-        report=(*train.lines(), flip_note, *valid.lines(), *corpora.notes),
+        report=(*train.caption_set.lines(), mirroring, *valid.caption_set.lines(), *notes),
         tokenizer=tokenizer,
-        longest_source=batches.longest_caption,
-        valid=corpora.valid,
-        batches=batches.stream,
-        pairs=len(train.captions),
-        facts={corpus.caption_set.name: corpus.facts() for corpus in both},
+        longest_source=max(len(target) for example in batches.examples for target in example.targets) - 1,
+        valid=valid,
+        batches=batches,
+        pairs=len(captions),
+        facts={name: corpus.facts() for name, corpus in by_name.items()},
         changes=request.compare(),
-        sample=([], spread(train.captions)),
+        sample=([], spread(captions)),
     )
 
 

@@ -16,6 +16,7 @@ from regard.data.tokenizer import Tokenizer
 from regard.data.vocabulary import Vocabulary
 from regard.model_folder import FolderSettings, ModelFolder
 from regard.models import Ensemble, Model, SourceInput, source_length
+from regard.pipeline.translation import word_texts
 from regard.runtime.engine import DecodeRequest, Engine
 from regard.search import (
     ConstraintEncoder,
@@ -155,11 +156,8 @@ class BasePipeline:
             warnings.warn(LineWarning(index, message), stacklevel=4)
 
 
-def word_texts(vocabulary: Vocabulary, ids: Sequence[int], words: Sequence[int]) -> tuple[str, ...]:
-    """Return the text of each word, decoded from its tokens; `words` has the word index of each token."""
-    count = max(words, default=-1) + 1
-    tokens: list[list[int]] = [[] for _ in range(count)]
-    for token, word in zip(ids, words, strict=True):
-        if word >= 0:
-            tokens[word].append(token)
-    return tuple(map(vocabulary.decode, tokens))
+def read_side(vocabulary: Vocabulary, ids: Sequence[int]) -> tuple[tuple[str, ...], tuple[int, ...], tuple[str, ...]]:
+    """Return what readings say of one side: its tokens, the word index of each, and the text of each word."""
+    tokens = vocabulary.tokens(ids)
+    words = vocabulary.word_indices(tokens)
+    return tuple(tokens), tuple(words), word_texts(vocabulary.decode, ids, words)

@@ -1,4 +1,4 @@
-"""Commands that start Python processes which import nothing from the folder that they are started in."""
+"""Commands that start Python processes which import nothing from the folder that they are started in; peak memory."""
 
 from __future__ import annotations
 
@@ -16,3 +16,12 @@ def module_command(module: str, *arguments: str, call: str = "main()") -> list[s
     path = f"import sys; sys.path[:] = [*filter(None, sys.path), {_ROOT!r}]"
     code = f"{path}; from {module} import {call.partition('(')[0]}; sys.exit({call})"
     return [sys.executable, "-c", code, *arguments]
+
+
+def peak_memory() -> float | None:
+    """Return the peak memory of this process in MiB; None on Windows, which does not keep it."""
+    try:
+        import resource
+    except ImportError:
+        return None
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (2**20 if sys.platform == "darwin" else 1024)

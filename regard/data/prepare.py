@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from pydantic import TypeAdapter
 
@@ -108,10 +108,6 @@ class _DataRequest:
             return describe_changes(self.data, self.run, self.fingerprints)
         write_fingerprints(self.data, self.fingerprints, self.run)
         return ()
-
-
-class _PairObserver(Protocol):
-    def update(self, pairs: Iterable[Pair]) -> None: ...
 
 
 def prepare_data(
@@ -241,7 +237,7 @@ def _reopen_shards(request: _DataRequest, tokenizer: Tokenizer) -> PreparedData:
     shards = {name: Shards.open(folder / name) for name in request.data.training_files}
     if any(part.cache_key != cache_key for part in shards.values()):
         raise DataError(f"{folder}: its parts do not belong together{REMEDY}")
-    _, others = read_corpora(request.data, _skip)
+    _, others = read_corpora(request.data, _ignore)
     if "valid" not in others:
         files = (pair_files.names for pair_files in request.data.training_files.values())
         others["valid"] = Corpus(tuple(held_out), held_out_report(files, len(held_out)))
@@ -349,7 +345,7 @@ def _sides(pairs: Iterable[Pair]) -> tuple[list[str], list[str]]:
     return [source for source, _ in sides], [target for _, target in sides]
 
 
-def _observed(pairs: Iterable[Pair], observers: Sequence[_PairObserver]) -> Iterator[Pair]:
+def _observed(pairs: Iterable[Pair], observers: Sequence[CorpusDigest | Overlap]) -> Iterator[Pair]:
     """Yield the pairs, after each was passed to the observers."""
     for chunk in chunks(pairs):
         for observer in observers:
@@ -394,9 +390,5 @@ def _evaluation_hashes(fingerprints: Fingerprints) -> dict[str, str]:
     return {role: entry["sha256"] for role, entry in fingerprints.items() if role.split(".")[0] in EVALUATION}
 
 
-def _skip(*_: object) -> None:
-    """Stand in for reading a training corpus."""
-
-
 def _ignore(*_: object) -> None:
-    """Stand in for a callback that was not given."""
+    """Stand in for a callback that was not given, and for reading a training corpus."""

@@ -16,7 +16,6 @@ from regard.data.tokenizer import Tokenizer
 from regard.data.vocabulary import Vocabulary
 from regard.model_folder import FolderSettings, ModelFolder
 from regard.models import Ensemble, Model, SourceInput, source_length
-from regard.pipeline.translation import word_texts
 from regard.runtime.engine import DecodeRequest, Engine
 from regard.search import (
     ConstraintEncoder,
@@ -160,4 +159,8 @@ def read_side(vocabulary: Vocabulary, ids: Sequence[int]) -> tuple[tuple[str, ..
     """Return what readings say of one side: its tokens, the word index of each, and the text of each word."""
     tokens = vocabulary.tokens(ids)
     words = vocabulary.word_indices(tokens)
-    return tuple(tokens), tuple(words), word_texts(vocabulary.decode, ids, words)
+    of_word: list[list[int]] = [[] for _ in range(max(words, default=-1) + 1)]
+    for token, word in zip(ids, words, strict=True):
+        if word >= 0:
+            of_word[word].append(token)
+    return tuple(tokens), tuple(words), tuple(map(vocabulary.decode, of_word))

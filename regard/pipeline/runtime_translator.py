@@ -5,12 +5,12 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from regard.common.errors import LineWarning, UsageError
-from regard.pipeline.translation import SPLIT, TranslatedPart, Translation, as_texts, word_texts
+from regard.pipeline.translation import SPLIT, TranslatedPart, Translation, as_texts
 from regard.runtime.model import Hypothesis, Line, Options, RuntimeModel, available_cores
 from regard.search.line_constraints import NO_CONSTRAINTS, Constraints, constraints_of_each
 
@@ -187,12 +187,19 @@ class RuntimeTranslator:
         model, sides = self.model, ((line.source, False), ((*best.ids, self.tokenizer.eos), True))
         tokens = [tuple(model.tokens(ids, is_target)) for ids, is_target in sides]
         words = [tuple(model.word_indices(ids, is_target)) for ids, is_target in sides]
-        decoders = (partial(model.decode, is_target=is_target) for _, is_target in sides)
-        texts = [word_texts(decode, ids, own) for decode, (ids, _), own in zip(decoders, sides, words, strict=True)]
+        texts = [self._word_texts(ids, side, is_target) for (ids, is_target), side in zip(sides, words, strict=True)]
         roles = {layer.name: layer.role for layer in model.layers}
         from regard.attention.alignment import Readings
 
         return Readings(tokens[0], tokens[1], words[0], words[1], best.weights, roles, texts[0], texts[1])
+
+    def _word_texts(self, ids: Sequence[int], words: Sequence[int], is_target: bool) -> tuple[str, ...]:
+        """Return the text of each word, decoded from its tokens."""
+        tokens: list[list[int]] = [[] for _ in range(max(words, default=-1) + 1)]
+        for token, word in zip(ids, words, strict=True):
+            if word >= 0:
+                tokens[word].append(token)
+        return tuple(self.model.decode(word, is_target) for word in tokens)
 
 
 class RuntimeTokenizer:

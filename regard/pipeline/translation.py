@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from html import escape
 from typing import TYPE_CHECKING, Any
@@ -73,15 +73,6 @@ def result_html(text: str, score: float, readings: Readings | None) -> str:
     """Return what a notebook shows of a result: text, score, and attention weights if there are any."""
     weights = "" if readings is None else readings._repr_html_()
     return f"<p>{escape(text)} <small>{score:.3f}</small></p>{weights}"
-
-
-def word_texts(decode: Callable[[list[int]], str], ids: Sequence[int], words: Sequence[int]) -> tuple[str, ...]:
-    """Return the text of each word, decoded from its tokens; `words` has the word index of each token."""
-    tokens: list[list[int]] = [[] for _ in range(max(words, default=-1) + 1)]
-    for token, word in zip(ids, words, strict=True):
-        if word >= 0:
-            tokens[word].append(token)
-    return tuple(map(decode, tokens))
 
 
 def last_layer(readings: Readings) -> AlignmentChoice:

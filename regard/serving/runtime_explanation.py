@@ -7,10 +7,8 @@ import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
-from regard.pipeline.translation import word_texts
 from regard.runtime.model import Hypothesis, Line, Options, RuntimeModel
 from regard.search.search_steps import Candidate, SearchStep
 from regard.serving.frames import Message
@@ -82,8 +80,11 @@ class Explainer:
 
     def _words(self, ids: tuple[int, ...], is_target: bool) -> Message:
         indices = self.model.word_indices(ids, is_target) if ids else []
-        texts = word_texts(partial(self.model.decode, is_target=is_target), ids, indices)
-        return {"texts": list(texts), "ofTokens": indices}
+        words: list[list[int]] = [[] for _ in range(max(indices, default=-1) + 1)]
+        for token, word in zip(ids, indices, strict=True):
+            if word >= 0:
+                words[word].append(token)
+        return {"texts": [self.model.decode(word, is_target) for word in words], "ofTokens": indices}
 
 
 def next_step_options(options: Options, prefix: Sequence[int]) -> Options:

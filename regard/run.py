@@ -21,6 +21,7 @@ from typing import Any
 import torch
 
 from regard.common.errors import ModelFolderError, UsageError
+from regard.common.processes import torch_threads
 from regard.common.reading import check_links
 from regard.common.seal import json_digest
 from regard.common.settings import read_toml
@@ -185,7 +186,7 @@ def train_request(
     report: Report | None = None,
 ) -> Run:
     """`train` with its arguments as one object."""
-    with _threads(threads), join_processes(select_device(device), threads) as (world, local_device):
+    with torch_threads(threads), join_processes(select_device(device), threads) as (world, local_device):
         if world.restarted:  # the recipe, and all that was asked for when the run began, is in its folder
             request = TrainRequest(resume=True)
         request.check()
@@ -218,7 +219,7 @@ def plan_training(
     request: TrainRequest, device: str = "auto", threads: int | None = None, report: Report | None = None
 ) -> TrainPlan:
     """Read the data of a run and time a few updates. Writes nothing."""
-    with _threads(threads), _rehearsal(request, device, report) as (session, recipe, data):
+    with torch_threads(threads), _rehearsal(request, device, report) as (session, recipe, data):
         vocabularies = len(data.tokenizer.source), len(data.tokenizer.target)
         timed = trial(recipe, data.batches, vocabularies, session.device)
         stats = data.batches.epoch_stats
@@ -241,18 +242,6 @@ def _rehearsal(
         session.say(*request.describe_choices(recipe))
         session.say(*_describe_guide(recipe))
         yield session, recipe, session.read_data(recipe, started=False)
-
-
-@contextmanager
-def _threads(count: int | None) -> Iterator[None]:
-    """Compute with so many threads as long as the block runs."""
-    before = torch.get_num_threads()
-    if count is not None:
-        torch.set_num_threads(count)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
 
 
 @contextmanager

@@ -15,8 +15,7 @@ from regard.common.settings import merge, override, read_toml
 from regard.data.corpus import CorpusSettings
 from regard.data.languages import Languages, parse_languages
 from regard.data.tokenizer import Tokenizer
-from regard.model_folder import FolderSettings, load_settings, load_tokenizer, read_weights
-from regard.models import build
+from regard.model_folder import FolderSettings, load_settings, load_tokenizer, read_weights, shapes_of
 from regard.training.auto_settings import CorpusSize, corpus_size, describe, suitable
 from regard.training.budget import minutes_of
 from regard.training.recipe import Recipe, preset, read_run_recipe
@@ -65,9 +64,7 @@ class ParentRun:
 
     def _shape_conflicts(self, recipe: Recipe) -> list[str]:
         sizes = len(self.tokenizer.source), len(self.tokenizer.target)
-        with torch.device("meta"):
-            model = build(recipe.model, *sizes, recipe.tokenizer.joint)
-        wanted = {name: tuple(weight.shape) for name, weight in model.named_parameters()}
+        wanted = shapes_of(recipe.model, sizes, recipe.tokenizer.joint)
         stored = {name: tuple(weight.shape) for name, weight in self.read_weights().items()}
         different = [name for name in sorted({*wanted, *stored}) if wanted.get(name) != stored.get(name)]
         if not different:

@@ -1,11 +1,12 @@
 """Train small models with different settings for equal processor time, to measure which suit which data.
 
-    python benchmarks/settings_grid.py DATA OUT [--corpora NAME ...] [--arms NAME ...] [--seconds 720] [--seeds 1]
+    python benchmarks/settings_grid.py DATA OUT --arms ARMS.toml [--corpora NAME ...] [--seconds 720] [--seeds 1]
 
-DATA is the folder with the corpora (multi30k, koen, ted_enfr, localisation), OUT the folder of results. A run uses one
-thread; two run side by side, and each is judged by the processor seconds of its training, without validation. A result
-is a JSON file in OUT, one for each corpus, arm and seed; those that exist are not run again, so that a stopped grid goes
-on where it ended. The table at the end shows chrF on validation pairs, interpolated at each mark of processor seconds.
+DATA is the folder with the corpora (multi30k, koen, ted_enfr, localisation), OUT that of the results, --arms a TOML file
+with a table of settings for each arm. A run uses one thread; two run side by side, and each is judged by the processor
+seconds of its training, without validation. A result is a JSON file in OUT, one for each corpus, arm and seed; those
+that exist are not run again, so that a stopped grid is continued by the same command. The table at the end shows chrF
+on validation pairs, interpolated at each mark of processor seconds.
 """
 
 from __future__ import annotations
@@ -81,7 +82,6 @@ def train_arm(data: Path, name: str, settings: dict[str, Any], seconds: float, o
             files[role].write_text("\n".join(corpus_pairs(data, name, split)) + "\n", encoding="utf-8")
         every = max(5, round(settings.pop("validate_tokens", 100_000) / settings.get("batching.tokens", 4096) / 5) * 5)
         values = {"training.validate_every": every, "training.log_every": 5, "training.patience": 10**6} | settings
-        values |= {"training.checkpoint_minutes": 0 if not seconds else 600}
         run.train(out=Path(folder) / "run", settings=values, threads=1, report=report, **files)
     out.write_text(json.dumps({"settings": settings, "points": points}, indent=1), encoding="utf-8")
 

@@ -13,26 +13,29 @@ import time
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 import torch
 
-from regard.common.errors import ModelFolderError, UsageError
+from regard.common.atomic import write_text
+from regard.common.errors import LineWarning, ModelFolderError, UsageError
 from regard.common.processes import torch_threads
 from regard.common.reading import check_links
 from regard.common.seal import json_digest
 from regard.common.settings import read_toml
 from regard.common.version import __version__
 from regard.data.batch_stream import BatchSource
+from regard.data.bleu_tokenizer import bleu_tokenizer
 from regard.data.corpus import Corpus
 from regard.data.language_id import LanguageId
 from regard.data.languages import Languages
 from regard.data.prepare import PreparedData, prepare_data
 from regard.data.sentences import count_sentences
 from regard.data.tokenizer import Tokenizer
+from regard.evaluation.significance import score_with_intervals
 from regard.evaluation.validation import make_validator
 from regard.model_folder import (
     ALIGNMENT,
@@ -75,7 +78,7 @@ RUN_FILES = [
     "data.json",
     "joint.model",
 ]
-RUN_FILES += ["source.model", "target.model", "checkpoints", "shards", "images", "board"]
+RUN_FILES += ["valid.tsv", "test.tsv", "source.model", "target.model", "checkpoints", "shards", "images", "board"]
 """What training reads and writes in a run folder."""
 DOUBTFUL, MOST_SCORED = 0.03, 500  # share of validation lines that count as doubtful; lines that are scored for it
 _REMEDY = f"copy it again from where the run was trained, or delete it: `resume=True` writes {CONFIG} anew"
@@ -143,6 +146,7 @@ def train(
     settings: Mapping[str, object] | None = None,
     seed: int | None = None,
     budget: str | None = None,
+    test: int | str | Path | None = None,
     resume: bool = False,
     device: str = "auto",
     threads: int | None = None,
@@ -156,7 +160,8 @@ def train(
     preset    the name of a starting point (`regard.presets()`)
     parent    a run whose weights and vocabulary this one begins with: fine-tuning
     settings  any settings by dotted name: {"training.updates": 500}
-    budget    a time such as "30m": chooses the model size (unless it is given) and the updates
+    budget    a time such as "30m", after which training ends; chooses the model size (unless it is given)
+    test      a file of pairs, or how many pairs to hold out, that are translated and scored once, at the end
     resume    continue the run in `out` from its last checkpoint
     report    called with the name and the values of each event: "message", "train", "valid", "end" …
 
@@ -169,7 +174,9 @@ def train(
         recipe=recipe if isinstance(recipe, Recipe) or recipe is None else Path(recipe),
         preset=preset,
         parent=None if parent is None else Path(parent),
-        data=data_table(images, languages, **text, **{f"valid_{name}": path for name, path in valid.items()}),
+        data=data_table(
+            images, languages, test=test, **text, **{f"valid_{name}": path for name, path in valid.items()}
+        ),
         settings=settings or {},
         seed=seed,
         budget=budget,
@@ -326,10 +333,24 @@ class _Session:
             trainer.journal.write("machine", **_machine(self.device), processes=self.world.size)
         outcome = trainer.run()
         if self.world.is_main:
-            model_card.write(self.out, trainer.recipe, data.facts, outcome)
             if isinstance(data.valid, Corpus) and recipe.search.score_threshold is None:
                 self._learn_threshold([] if outcome.stopped else data.valid.sources)
+            if data.test is not None and outcome.stopped is None:
+                trainer.journal.write("test", update=outcome.progress.update, **self._score_test(data.test))
+            model_card.write(self.out, trainer.recipe, data.facts, outcome)
         return Run(self.out, trainer.recipe, outcome)
+
+    def _score_test(self, test: Corpus) -> dict[str, Any]:
+        """Translate the test pairs with the best weights and the default search; return scores with their intervals."""
+        translator = load(self.out, self.device)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", LineWarning)  # lines without a translation have a bad score
+            outputs = [translation.text for translation in translator.translate(test.sources)]
+        tested = score_with_intervals(outputs, [test.targets], bleu_tokenizer(translator.settings.languages.target))
+        line = ", ".join(f"{score.name} {score.value:.1f} ({score.low:.1f} to {score.high:.1f})" for score in tested)
+        beam = translator.settings.search.beam
+        self.say(f"test on {len(test):,} pairs, beam {beam}, with 95 % intervals: {line}")
+        return {"pairs": len(test), "beam": beam, "scores": [asdict(score) for score in tested]}
 
     def _learn_threshold(self, sources: Sequence[str]) -> None:
         """Write into the model folder the score that a share of `DOUBTFUL` of validation lines falls below."""
@@ -408,6 +429,9 @@ class _Session:
         settings = settings.with_values(search=recipe.search.with_values(**facts))
         out.mkdir(parents=True, exist_ok=True)
         recipe.write(out / "train.toml")
+        for held_out in recipe.data.holds_out if images is None else ():
+            pairs = getattr(data, held_out)
+            write_text(out / f"{held_out}.tsv", "".join(f"{pair.source}\t{pair.target}\n" for pair in pairs))
         lasting = recipe.model_dump(exclude={"training": {"updates", "minutes"}})  # a run may be resumed for longer
         save_folder(out, settings, data.tokenizer, origin=json_digest(lasting), identity=own_id)
         return load_settings(out)

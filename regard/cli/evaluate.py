@@ -12,7 +12,7 @@ import typer
 from regard.cli.app import app, say, setup_process, warn
 from regard.cli.options import Debug, Device, Precision, Quiet, Run, Seed, Threads, select_device
 from regard.cli.search_options import search_command, search_options
-from regard.common.errors import LineError, UsageError
+from regard.common.errors import DataError, LineError, UsageError
 from regard.data.bleu_tokenizer import BleuTokenizer
 
 if TYPE_CHECKING:
@@ -42,6 +42,9 @@ def evaluate(
     run: Run,
     source: Annotated[str | None, typer.Option(help="Test sentences, one per line.")] = None,
     reference: Reference = None,
+    pairs: Annotated[
+        str | None, typer.Option(help="Instead of both: a TSV, CSV or JSONL file, such as a run's test.tsv.")
+    ] = None,
     images: Annotated[Path | None, typer.Option(help="Instead of sentences: a folder of images.")] = None,
     captions: Captions = None,
     against: Against = None,
@@ -65,9 +68,9 @@ def evaluate(
 ) -> None:
     """Print scores, each with the signature that says how it was computed.
 
-    Of translations (--source, --reference) BLEU, chrF and TER; of captions (--images, --captions) BLEU-1 to BLEU-4,
-    chrF, CIDEr-D and the share that equals one of the references exactly. With --against, also how likely a difference
-    as large as that between the models is by chance; `regard compare` writes a whole report on several models.
+    Of translations (--source and --reference, or --pairs) BLEU, chrF and TER; of captions (--images, --captions) BLEU-1
+    to BLEU-4, chrF, CIDEr-D and the share that equals one of the references exactly. With --against, also how likely a
+    difference as large as that between the models is by chance; `regard compare` writes a whole report on several models.
     """
     setup_process(threads, quiet, debug, seed)
     _check_options(context.params)
@@ -76,21 +79,28 @@ def evaluate(
     if images is not None and captions is not None:
         test_set = _CaptionTestSet(images, captions, skip_bad)
         _evaluate_captions(test_set, [run, *(against or ())], load, search, format == "json")
-    elif source is not None and reference is not None:
+    else:
         report = _Report(format == "json", by_length, figure, bleu_tokenizer)
-        _evaluate_translations([run, *(against or ())], source, reference, load, search, report)
+        texts = _read_pairs(pairs) if pairs is not None else _read_parallel(str(source), reference or [])
+        _evaluate_translations([run, *(against or ())], pairs or str(source), texts, load, search, report)
 
 
 def _check_options(params: dict[str, Any]) -> None:
     """Raise UsageError, with all causes, unless the options name either sentences or images to score."""
-    tasks = {"text": ("source", "reference"), "images": ("images", "captions")}
+    tasks: dict[str, tuple[str, ...]] = {"text": ("source", "reference"), "images": ("images", "captions")}
+    if params["pairs"]:
+        tasks["text"] = ("pairs",)
     by_task = {task: [name for name in names if params[name]] for task, names in tasks.items()}
     has_images = bool(by_task["images"])
-    causes = []
+    causes = [
+        f"--{name} and --pairs: score one or the other; leave one out"
+        for name in ("source", "reference")
+        if params["pairs"] and params[name]
+    ]
     if has_images and by_task["text"]:
-        causes.append("--source and --images: score either sentences or images; leave one out")
+        causes.append(f"--{tasks['text'][0]} and --images: score either sentences or images; leave one out")
     elif not has_images and not by_task["text"]:
-        causes.append("there is nothing to score: give --source and --reference, or --images and --captions")
+        causes.append("there is nothing to score: give --source and --reference, --pairs, or --images and --captions")
     else:
         needed = tasks["images" if has_images else "text"]
         causes += [f"--{name} is missing: give --{needed[0]} and --{needed[1]}" for name in needed if not params[name]]
@@ -137,9 +147,14 @@ class _Translated:
 
 
 def _evaluate_translations(
-    runs: list[Path], source: str, reference: list[str], load: dict[str, Any], search: dict[str, Any], report: _Report
+    runs: list[Path],
+    source: str,
+    texts: tuple[list[str], list[list[str]]],
+    load: dict[str, Any],
+    search: dict[str, Any],
+    report: _Report,
 ) -> None:
-    """Translate and score. Raises DataError if the files do not have the same number of lines."""
+    """Translate the first of these texts and score it against the others."""
     from regard.data.bleu_tokenizer import bleu_tokenizer
     from regard.evaluation.length_buckets import by_length
     from regard.evaluation.metrics import MAX_TER_WORDS, scores
@@ -148,7 +163,7 @@ def _evaluate_translations(
 
     if report.figure is not None and report.figure.suffix.lower() not in SUFFIXES:
         raise UsageError(f"--figure {report.figure}: a figure is written as {', '.join(SUFFIXES)}")
-    sources, references = _read_parallel(source, reference)
+    sources, references = texts
     translated = [_translate(run, source, sources, load, search) for run in runs]
     language = _target_language(runs[0])
     tokenizer = bleu_tokenizer(language, report.bleu_tokenizer)
@@ -230,11 +245,33 @@ def _print_buckets(buckets: list[Bucket]) -> None:
         typer.echo(f"  {words:14} chrF {bucket.chrf:6.2f}   {interval}   {bucket.sentences:,} sentences")
 
 
+def _read_pairs(path: str) -> tuple[list[str], list[list[str]]]:
+    """Read a file of pairs as training reads it, without those of which a side is empty."""
+    from regard.data.corpus import read_corpus
+    from regard.data.pairs import PairFiles
+
+    corpus = read_corpus(PairFiles(pairs=path), name="test")
+    say(*corpus.report.lines())
+    if not corpus.pairs:
+        raise DataError(f"{path}: holds no pair to score; give lines of source, tab and reference")
+    return corpus.sources, [corpus.targets]
+
+
 def _read_parallel(source: str, reference: list[str]) -> tuple[list[str], list[list[str]]]:
-    """Read files that correspond line by line; references are normalised to Unicode NFC, as the outputs are."""
+    """Read files that correspond line by line; references are normalised to Unicode NFC, as the outputs are.
+
+    Raises DataError if they do not have the same number of lines, UsageError for files that are not lines of text.
+    """
+    from regard.data.file_kinds import input_kind
     from regard.data.text import nfc, read_parallel
 
+    kinds = {path: input_kind(Path(path)) for path in (source, *reference)}
+    causes = [f"{path}: is {kind}, and lines of text are compared" for path, kind in kinds.items() if kind != "text"]
+    if causes:
+        raise UsageError(*causes)
     sources, *references = read_parallel([source, *reference])
+    if sum("\t" in line for line in sources) > len(sources) / 2:
+        warn(f"{source}: most lines hold tabs; if it is a file of pairs, give it as --pairs")
     composed = [[nfc(line) for line in lines] for lines in references]
     for path, lines, before in zip(reference, composed, references, strict=True):
         if changed := sum(map(str.__ne__, lines, before)):

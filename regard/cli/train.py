@@ -38,6 +38,10 @@ def train(
     valid_target: Annotated[str | None, typer.Option(help="Their translations.")] = None,
     pairs: Annotated[str | None, typer.Option(help="Instead of --source and --target: TSV, CSV or JSONL.")] = None,
     valid_pairs: Annotated[str | None, typer.Option(help="The same for validation.")] = None,
+    test: Annotated[
+        str | None,
+        typer.Option(help="A file of pairs, or how many pairs to hold out, to score once when training has ended."),
+    ] = None,
     alignments: Annotated[
         str | None, typer.Option(help="Word alignments of the training pairs, such as 0-0 1-2: one head learns them.")
     ] = None,
@@ -74,7 +78,7 @@ def train(
     _check_dry_run(out, dry_run, processes)
     text = {"source": source, "target": target, "pairs": pairs, "alignments": alignments}
     valid = {"valid_source": valid_source, "valid_target": valid_target, "valid_pairs": valid_pairs}
-    data = data_table(images, languages, captions=captions, valid_captions=valid_captions, **text, **valid)
+    data = data_table(images, languages, test, captions=captions, valid_captions=valid_captions, **text, **valid)
     settings = parse_assignments(set_ or ())
     request = TrainRequest(config, preset, parent, data, settings, seed, budget, resume)
     with TrainReporter() as report:

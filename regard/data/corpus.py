@@ -80,10 +80,13 @@ class CorpusSettings(Settings):
     )
     target_language: LanguageSetting = Field(AUTO, description="The same of the translations, or of the captions.")
     test_source: str | None = Field(
-        None, description="Test sentences, read only to report whether they are in the training data."
+        None, description="Test sentences, which are translated once, when training has ended (--test)."
     )
     test_target: str | None = Field(None, description="Their translations.")
     test_pairs: str | None = Field(None, description="Instead of both: a TSV, CSV or JSONL file.")
+    test_count: int | None = Field(
+        None, ge=1, le=COUNT, description="Or so many pairs held out of the training data, into RUN/test.tsv."
+    )
     max_length: int = Field(
         200, ge=1, le=COUNT, description="Longest training sentence in words (ten characters also make one)."
     )
@@ -115,6 +118,10 @@ class CorpusSettings(Settings):
         if self.images is not None:
             if self.paths != self.images.paths or self.mix or self.alignments is not None:
                 raise ValueError("images exclude source, target, pairs, alignments and mix; give images or sentences")
+            if self.test_count is not None:
+                raise ValueError(
+                    f"test_count ({self.test_count}): only sentence pairs are held out to test on; leave it out"
+                )
             if self.source_language not in (AUTO, ""):
                 raise ValueError(f"images have no source_language ({self.source_language}); set only target_language")
             return self
@@ -125,6 +132,8 @@ class CorpusSettings(Settings):
                 problems.append("alignments link the words of source and target, and there is only mix; give it there")
         problems += [problem for number, part in enumerate(self.mix, 1) for problem in _wrong_part(number, part)]
         problems += _wrong_names([name for name, _ in _parts(self)])
+        if self.test_count is not None and any(self.files("test_")):
+            problems.append(f"test_count ({self.test_count}) and test files exclude each other; give one")
         if causes := [problem for problem in problems if problem]:
             raise ValueError("; ".join(causes))
         return self
@@ -187,6 +196,12 @@ class CorpusSettings(Settings):
         """The files of "valid" and "test" as far as they are given."""
         corpora = {name: self.files(f"{name}_") for name in EVALUATION}
         return {name: PairFiles(*files, self.max_line) for name, files in corpora.items() if any(files)}
+
+    @property
+    def holds_out(self) -> list[str]:
+        """The corpora, of "valid" and "test", that are held out of the training data."""
+        held_out = {"valid": "valid" not in self.evaluation_files, "test": self.test_count is not None}
+        return [name for name, is_held_out in held_out.items() if is_held_out]
 
     @property
     def weights(self) -> dict[str, float]:

@@ -71,6 +71,7 @@ class PreparedData:
     tokenizer: Tokenizer
     longest_source: int  # tokens of the longest training source with its EOS; of images, of the longest caption
     valid: Corpus | CaptionCorpus
+    test: Corpus | None
     batches: BatchSource
     pairs: int  # to train on
     facts: dict[str, CorpusFacts]  # of each corpus by name, for the model card
@@ -181,6 +182,7 @@ def _prepare_captions(request: _DataRequest, images: ImageSettings) -> PreparedD
         tokenizer=tokenizer,
         longest_source=max(len(target) for example in batches.examples for target in example.targets) - 1,
         valid=valid,
+        test=None,
         batches=batches,
         pairs=len(captions),
         facts={name: corpus.facts() for name, corpus in by_name.items()},
@@ -222,9 +224,8 @@ def _reopen_shards(request: _DataRequest, tokenizer: Tokenizer) -> PreparedData:
     try:
         summary = parse_json(file_bytes(folder / SUMMARY))
         facts = TypeAdapter(dict[str, CorpusFacts]).validate_python(summary["facts"])
-        held_out = [
-            Pair(*row) for row in TypeAdapter(list[tuple[str, str, int]]).validate_python(summary["held_out"] or [])
-        ]
+        rows = TypeAdapter(dict[str, list[tuple[str, str, int]]]).validate_python(summary["held_out"])
+        held_out = {name: tuple(Pair(*row) for row in pairs) for name, pairs in rows.items()}
         report, shared = (TypeAdapter(list[str]).validate_python(summary[key]) for key in ("report", "shared"))
         compared = summary["compared_with"]
         old_key = dict(summary["cache_key"])
@@ -238,9 +239,8 @@ def _reopen_shards(request: _DataRequest, tokenizer: Tokenizer) -> PreparedData:
     if any(part.cache_key != cache_key for part in shards.values()):
         raise DataError(f"{folder}: its parts do not belong together{REMEDY}")
     _, others = read_corpora(request.data, _ignore)
-    if "valid" not in others:
-        files = (pair_files.names for pair_files in request.data.training_files.values())
-        others["valid"] = Corpus(tuple(held_out), held_out_report(files, len(held_out)))
+    files = [pair_files.names for pair_files in request.data.training_files.values()]
+    others |= {name: Corpus(pairs, held_out_report(files, len(pairs), name)) for name, pairs in held_out.items()}
     if compared != _evaluation_hashes(request.fingerprints):
         shared = ["what valid and test share with train was not compared again: the shards hold no text"]
     report = [*report, *(line for other in others.values() for line in other.report.lines()), *shared]
@@ -255,11 +255,13 @@ def _encode(request: _DataRequest, on_disk: bool) -> PreparedData:
     train, others = read_corpora(data, read)
     if on_disk:
         shutil.rmtree(folder, ignore_errors=True)  # only now: if text is missing, the shards made from it are kept
-    held_out: Corpus | None = None
+    held_out = dict[str, Corpus]()
+    if data.test_count is not None:
+        train, held_out["test"] = hold_out(train, request.seed, data.test_count, "test")
     if "valid" not in others:
         log("holding out pairs for validation")
-        train, held_out = hold_out(train, request.seed)
-        others["valid"] = held_out
+        train, held_out["valid"] = hold_out(train, request.seed)
+    others |= held_out
     links = _read_links(data, train)
     learns = isinstance(request.tokenizer, TokenizerSettings)
     log("learning the vocabulary" if learns else "inspecting the text")
@@ -286,7 +288,9 @@ def _encode(request: _DataRequest, on_disk: bool) -> PreparedData:
             "cache_key": cache_key,
             "report": report,
             "facts": {name: asdict(values) for name, values in facts.items()},
-            "held_out": held_out and [(pair.source, pair.target, pair.line) for pair in held_out],
+            "held_out": {
+                held: [(pair.source, pair.target, pair.line) for pair in pairs] for held, pairs in held_out.items()
+            },
             "compared_with": _evaluation_hashes(request.fingerprints),
             "shared": shared,
         }
@@ -322,6 +326,7 @@ def _prepared(
         tokenizer=tokenizer,
         longest_source=max(map(_longest_source, examples.values())),
         valid=others["valid"],
+        test=others.get("test"),
         batches=streams[0] if len(streams) == 1 else Mixture(streams, weights, request.seed),
         pairs=sum(map(len, examples.values())),
         facts={**facts, **{name: corpus.facts() for name, corpus in others.items()}},
@@ -376,14 +381,16 @@ def _cache_key(request: _DataRequest, tokenizer: Tokenizer) -> dict[str, Any]:
     return {
         "files": {role: entry["sha256"] for role, entry in request.fingerprints.items() if role not in evaluation},
         "filters": asdict(request.data.filters),
-        "held_out_seed": None if "valid" in request.data.evaluation_files else request.seed,
+        "held_out_seed": request.seed if request.data.holds_out else None,
+        "held_out_test": request.data.test_count,
         "vocabulary": tokenizer.fingerprint,
     }
 
 
 def _subject(key: str) -> str:
     """Name in words what a key of `_cache_key` is about."""
-    return {"files": "text", "held_out_seed": "held-out pairs"}.get(kind := key.split(".")[0], kind)
+    kind = key.split(".")[0]
+    return "held-out pairs" if kind.startswith("held_out") else "text" if kind == "files" else kind
 
 
 def _evaluation_hashes(fingerprints: Fingerprints) -> dict[str, str]:

@@ -74,6 +74,13 @@ def paired_tests(
     return [tuple(_tested(names, signatures, results, number)) for number in range(len(named))]
 
 
+def score_with_intervals(
+    outputs: Sequence[str], references: Sequence[Sequence[str]], tokenizer: BleuTokenizer = "13a"
+) -> tuple[TestedScore, ...]:
+    """Score one system with 95 % intervals, those of `paired_tests`."""
+    return paired_tests([("outputs", outputs), ("outputs again", outputs)], references, False, tokenizer)[0]
+
+
 def chrf_difference(
     first: Sequence[str], second: Sequence[str], references: Sequence[Sequence[str]]
 ) -> tuple[float, float, float]:

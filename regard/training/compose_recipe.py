@@ -149,7 +149,7 @@ class TrainRequest:
         return {name: self._compose(size=name) for name in SIZES}
 
     def describe_choices(self, recipe: Recipe) -> list[str]:
-        """What the recipe owes to the size of the corpus, once it is composed; no line if nothing."""
+        """Describe in a line the settings that suit the corpus, if `compose` has chosen some."""
         return [describe(size, recipe) for size in self._corpora if size is not None]
 
     def _suitable(self, data: Any) -> dict[str, Any]:
@@ -188,13 +188,20 @@ class TrainRequest:
 
 
 def data_table(
-    images: str | Path | None = None, languages: str | None = None, **files: str | Path | None
+    images: str | Path | None = None,
+    languages: str | None = None,
+    test: int | str | Path | None = None,
+    **files: str | Path | None,
 ) -> dict[str, Any]:
     """The data table of a recipe from its files; `captions` and `valid_captions` go to its table of images.
 
-    `languages`: codes such as ko,en; of captions one. Raises UsageError for others.
+    `languages`: codes such as ko,en; of captions one; `test`: a file of pairs, or the number of pairs to hold out.
+    Raises UsageError for other languages.
     """
-    names = {name: str(file) for name, file in files.items() if file}
+    names: dict[str, Any] = {name: str(file) for name, file in files.items() if file}
+    if test is not None:
+        is_count = str(test).isdecimal()
+        names |= {"test_count": int(str(test))} if is_count else {"test_pairs": str(test)}
     if languages is not None:
         is_captions = bool(images or files.get("captions"))
         source, target = parse_languages(languages, "`languages=`", is_captions).pair

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +36,7 @@ def write(folder: Path, recipe: Recipe, corpora: Mapping[str, CorpusFacts], outc
 - Training: {outcome.progress.update} updates, {outcome.progress.tokens:,} target tokens, \
 {outcome.progress.seconds:.0f} s, {recipe.training.precision}, seed {recipe.training.seed}; {outcome.reason}.
 - {_scores(best, recipe.data.languages.target)}
+{_test(events)}\
 - Licence: that of the data it was trained on; none has been stated here.
 
 | data | {columns} |
@@ -76,6 +77,15 @@ def _scores(best: Mapping[str, Any] | None, language: str) -> str:
         f"Validation at update {best['update']}, greedy search: chrF {best['chrf']:.2f}, BLEU {best['bleu']:.2f} "
         f"{signature}, {best['loss']:.4f} nats a token."
     )
+
+
+def _test(events: Sequence[Mapping[str, Any]]) -> str:
+    """The line on the test pairs, if the run had some and ended by itself."""
+    tests = [event for event in events if event["event"] == "test"]
+    if not tests:
+        return ""
+    scores = ", ".join(f"{s['name']} {s['value']:.1f} ({s['low']:.1f} to {s['high']:.1f})" for s in tests[-1]["scores"])
+    return f"- Test on {tests[-1]['pairs']:,} pairs, beam {tests[-1]['beam']}, with 95 % intervals: {scores}.\n"
 
 
 def _row(name: str, facts: CorpusFacts) -> str:

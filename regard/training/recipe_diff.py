@@ -18,6 +18,7 @@ FIXED = {
     "data.images.blank": "the model has learnt from such images",
     "data.source_language": "it is in config.json",
     "data.target_language": "it is in config.json",
+    "data.test_count": "what was not held out has been learnt",
     "batching.buffer_size": "the position in the data counts buffers of that size",
     "training.parent": "it began with those weights",
     "training.seed": "held-out pairs and random numbers depend on it",

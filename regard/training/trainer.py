@@ -36,7 +36,8 @@ from regard.training.updater import Updater
 Validate = Callable[[Model], dict[str, Any]]  # loss, chrf, bleu, of captions cider; all of it goes into the journal
 Batches = list[tuple[int, TrainingBatch]]  # micro-batches of this process with their indices in the update
 RECENT = 120.0  # seconds by whose pace the time left is estimated
-CLOSING = 0.03  # share of the time that the last validation is expected to take before there was one
+CLOSING = 0.03  # share of the time that the end of a run is expected to take before there was a validation
+CLOSINGS = 3.0  # how many times a validation it takes: one more, the learning of a threshold, the test
 PROGRESS = 1.0  # seconds between two reports of progress
 
 
@@ -49,7 +50,7 @@ class Progress:
     tokens: int = 0
     seconds: float = 0.0  # of training, without validation
     elapsed: float = 0.0  # seconds of the clock, with validation and checkpoints, which `training.minutes` limits
-    closing: float = 0.0  # seconds of the last validation and checkpoint, which the end of the run takes again
+    closing: float = 0.0  # seconds that the end of the run will take, by the last validation
     batch_parts: int = 1  # parts that each micro-batch is computed in, after one did not fit in memory
     position: Position = field(default_factory=Position)
     best: float = -math.inf
@@ -254,7 +255,7 @@ class Trainer:
 
     @property
     def _is_time_up(self) -> bool:
-        """Return whether what `training.minutes` leaves is needed for the last validation."""
+        """Return whether what `training.minutes` leaves is needed for the end of the run."""
         minutes, progress = self.settings.minutes, self.progress
         if minutes is None or not progress.update:
             return False
@@ -294,7 +295,7 @@ class Trainer:
         if progress.updates is not None and progress.update >= progress.updates:
             return "all updates done"
         if self._is_time_up:
-            return f"the {self.settings.minutes:g} minutes are over"
+            return f"the {self.settings.minutes:.3g} minutes are over"
         if progress.validations_since_best >= self.settings.patience:
             return f"no better score in {self.settings.patience} validations"
         return None
@@ -327,7 +328,7 @@ class Trainer:
         best = progress.best_update == progress.update
         sums = {"tokens": progress.tokens, "seconds": progress.seconds, "validation_seconds": seconds}
         self._record("valid", update=progress.update, **scores, best=best, **sums)
-        progress.closing = time.perf_counter() - began
+        progress.closing = CLOSINGS * (time.perf_counter() - began)
         self._save_checkpoint()
 
     def _save_weights(self) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -11,8 +11,8 @@ import typer
 
 from regard.cli.app import app, say, setup_process, warn
 from regard.cli.head_views import HeadOptions, draw_heads
-from regard.cli.model_views import ModelOptions, draw_model, draw_score
-from regard.cli.options import Debug, Device, Quiet, Seed, Threads, select_device
+from regard.cli.model_views import draw_model, draw_score
+from regard.cli.options import Debug, Device, Quiet, Seed, Threads, given_flags, select_device
 from regard.cli.plain_views import USED, Sizes, draw_positions, draw_schedules
 from regard.cli.run_views import RUN_VIEWS, draw_run
 from regard.cli.search_options import search_command, search_options
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 RUNLESS = ("positions", "schedule", "model")
 """Views that need no run."""
+OF_HEADS, OF_MODEL = ("attention", "layer", "head", "word"), ("preset", "config", "set_")
+"""Options of the views heads and model alone."""
 UNATTENDED = (*RUN_VIEWS, "model", "score")
 """Views that show no attention, and so translate nothing."""
 View = Annotated[
@@ -111,33 +113,32 @@ def show(
     out = out or Path(f"{view}.svg" if view in UNATTENDED else "attention.html")
     _check_file(out, view)
     sizes = Sizes(tuple(size or ()), tuple(warmup or ()), schedule, peak, updates, position)
-    model = ModelOptions(preset, config, tuple(set_ or ()))
     heads = HeadOptions(attention, layer, tuple(head or ()), word)
-    _check_options(view, run, with_ or (), sizes, model, heads)
+    _check_options(context, view, run)
     if view in UNATTENDED:
+        model = (preset, config, set_ or ())
         _draw_unattended([run, *(with_ or ())] if run else [], view, out, sizes, model)
     else:
         _draw_output(run, text, device, _Drawing(out, view, faithfulness, search_options(context).get("beam"), heads))
     say(f"wrote {out}")
 
 
-def _check_options(
-    view: str, run: Path | None, others: Sequence[Path], sizes: Sizes, model: ModelOptions, heads: HeadOptions
-) -> None:
+def _check_options(context: typer.Context, view: str, run: Path | None) -> None:
     """Raise UsageError, with all causes, for options that belong to another view, and for a run that is missing."""
     causes = []
     if run is None and view not in RUNLESS:
         causes.append(f"--view {view}: needs a run; without one there are --view {', '.join(RUNLESS)}")
-    if others and view != "curve":
+    if view != "curve" and given_flags(context, ["with_"]):
         causes.append("--with: only with --view curve, which shows the learning curves of several runs")
     if view != "heads":
-        causes += [f"{name}: only with --view heads" for name in heads.given]
+        causes += [f"{name}: only with --view heads" for name in given_flags(context, OF_HEADS)]
+    of_model = given_flags(context, OF_MODEL)
     if view != "model":
-        causes += [f"{name}: only with --view model" for name in model.given]
+        causes += [f"{name}: only with --view model" for name in of_model]
     elif run is not None:
-        causes += [f"{name}: a run has its architecture already; leave {name} or the run out" for name in model.given]
+        causes += [f"{name}: a run has its architecture already; leave {name} or the run out" for name in of_model]
     usable = USED.get(view, set()) if run is None else set()
-    for name in sizes.given:
+    for name in given_flags(context, [field.name for field in fields(Sizes)]):
         if name not in usable:
             views = " and ".join(f"--view {other}" for other, names in USED.items() if name in names)
             causes.append(f"{name}: only with {views}, without a run")
@@ -145,14 +146,16 @@ def _check_options(
         raise UsageError(*causes)
 
 
-def _draw_unattended(runs: Sequence[Path], view: str, out: Path, sizes: Sizes, model: ModelOptions) -> None:
+def _draw_unattended(
+    runs: Sequence[Path], view: str, out: Path, sizes: Sizes, model: tuple[str | None, Path | None, Sequence[str]]
+) -> None:
     """Draw what shows no attention: views of runs, of models, and of sizes."""
     from regard.visualisation import save
 
     lines = list[str]()
     drawable: Chart | Figure
     if view == "model":
-        drawable = draw_model(runs[0] if runs else None, model.preset, model.config, model.settings)
+        drawable = draw_model(runs[0] if runs else None, *model)
     elif view == "score":
         drawable = draw_score(runs[0])
     elif runs:
@@ -233,7 +236,7 @@ def _draw_translation(translator: Translator, text: str, drawing: _Drawing) -> s
     attributions = drawing.is_page or drawing.faithfulness
     explanation = explain(translator, text, drawing.beam, attributions=attributions)
     facts = {"decoding": translator.engine.describe(), "drawn by": f"regard {__version__}"}
-    if drawing.view == "player" or (drawing.is_page and not drawing.heads.given):
+    if drawing.view == "player" or (drawing.is_page and drawing.heads == HeadOptions()):
         save(explanation.data, drawing.out, Meta(facts=facts))
     elif drawing.view == "heads":
         save(draw_heads(translator, explanation, drawing.heads), drawing.out)

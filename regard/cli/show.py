@@ -40,14 +40,12 @@ View = Annotated[
     ),
 ]
 Role = Annotated[Literal["cross", "encoder", "decoder"], typer.Option(help="With --view heads: whose attention.")]
-Layer = Annotated[int | None, typer.Option(min=1, max=1024, help="With --view heads: the layer, from 1.")]
 Head = Annotated[list[int] | None, typer.Option(min=1, max=1024, help="With --view heads: only this head; repeat it.")]
 Word = Annotated[
     str | None,
     typer.Option(help="With --view heads: all heads of this word, as arcs; WORD:2 is the second of its kind."),
 ]
 Preset = Annotated[str | None, typer.Option(help="With --view model: a preset; regard.presets() lists them.")]
-Config = Annotated[Path | None, typer.Option(help="With --view model: a recipe, TOML.")]
 Set = Annotated[list[str] | None, typer.Option("--set", help="With --view model: key=value, as often as needed.")]
 Size = Annotated[
     list[int] | None, typer.Option(min=2, max=65536, help="Positions, schedule: size of the vectors; repeat it.")
@@ -60,7 +58,6 @@ Schedule = Annotated[
     typer.Option(help="Schedule: its kind; noam if left out."),
 ]
 Peak = Annotated[float | None, typer.Option(min=1e-12, max=1e6, help="Schedule: its highest rate, or noam's factor.")]
-Updates = Annotated[int | None, typer.Option(min=1, max=10**9, help="Schedule: updates to draw.")]
 Position = Annotated[
     int | None, typer.Option(min=0, max=10**6, help="Positions: print the vector of this position, from 0.")
 ]
@@ -84,17 +81,17 @@ def show(
         typer.Option("--faithfulness", help="Measure how far attention agrees with attributions; pages always do."),
     ] = False,
     attention: Role = "cross",
-    layer: Layer = None,
+    layer: Annotated[int | None, typer.Option(min=1, max=1024, help="With --view heads: the layer, from 1.")] = None,
     head: Head = None,
     word: Word = None,
     preset: Preset = None,
-    config: Config = None,
+    config: Annotated[Path | None, typer.Option(help="With --view model: a recipe, TOML.")] = None,
     set_: Set = None,
     size: Size = None,
     warmup: Warmup = None,
     schedule: Schedule = None,
     peak: Peak = None,
-    updates: Updates = None,
+    updates: Annotated[int | None, typer.Option(min=1, max=10**9, help="Schedule: updates to draw.")] = None,
     position: Position = None,
     device: Device = "auto",
     threads: Threads = None,

@@ -54,7 +54,6 @@ InputFormat = Annotated[
     typer.Option(help="Plain lines; one JSON object per line: text, prefix, terms, forbid; a page; auto: as FILE is."),
 ]
 Stream = Annotated[bool, typer.Option("--stream", help="Print words as they are decoded; greedy, or with --sample.")]
-Resume = Annotated[bool, typer.Option("--resume", help="Continue an --output that was interrupted.")]
 ChunkSize = Annotated[
     int, typer.Option(min=1, max=1_000_000, help="Lines that are translated, and written to disk, together.")
 ]
@@ -82,7 +81,7 @@ def translate(
     input: InputFormat = "auto",
     stream: Stream = False,
     output: Annotated[Path | None, typer.Option(help="File to write instead of standard output.")] = None,
-    resume: Resume = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Continue an --output that was interrupted.")] = False,
     chunk: ChunkSize = 2000,
     workers: WorkerCount = None,
     cluster: Cluster = None,

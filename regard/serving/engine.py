@@ -31,6 +31,7 @@ def serve_calls(model: RuntimeEngine | PyTorchEngine, calls: BinaryIO, reply: Re
         try:
             model.submit(number, message)
         except Exception as problem:  # the others' calls go on
+            model.cancel(number)
             reply.fail(number, problem)
 
 

@@ -84,9 +84,7 @@ class EnginePool:
 
     async def start(self) -> Message:
         """Start all processes; return what the model says of itself. Raises RegardError if it cannot be opened."""
-        engines = await self._start_engines(self.path)
-        self._engines = engines
-        return engines[0].about
+        return await self.replace(self.path)
 
     async def replace(self, path: Path) -> Message:
         """Start processes of another file; once they are ready, calls go to them, and the old ones end after theirs."""

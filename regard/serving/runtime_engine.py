@@ -77,12 +77,8 @@ class RuntimeEngine:
         work = partial(self._queue.submit, number, call["lines"], options, prefixes)
         if call["size"]:
             self._turns.begin(number, call["size"], work)
-            return
-        try:
+        else:
             work()
-        except BaseException:
-            self._forget(number)
-            raise
 
     def cancel(self, number: int) -> None:
         """Give up a call; a stream ends at its next word, an answer at its next frame."""

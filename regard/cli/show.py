@@ -21,7 +21,7 @@ from regard.common.version import __version__
 
 if TYPE_CHECKING:
     from regard.explain.explanation import Explanation
-    from regard.pipeline import Captioner, Translator
+    from regard.pipeline import Caption, Captioner, Translation, Translator
     from regard.visualisation import Alignment, Chart, Figure
     from regard.visualisation.explanation_data import Attributions
 
@@ -180,10 +180,7 @@ def _draw_output(run: Path | None, text: str | None, device: str, drawing: _Draw
             "--out FILE.html or .gif"
         )
     _check_input(isinstance(pipeline, Captioner), text)
-    if isinstance(pipeline, Captioner):
-        typer.echo(_draw_caption(pipeline, Path(text), drawing))
-    else:
-        typer.echo(_draw_translation(pipeline, text, drawing))
+    typer.echo(_draw(pipeline, text, drawing))
 
 
 def _check_input(is_captioner: bool, text: str) -> None:
@@ -223,46 +220,37 @@ class _Drawing:
         return self.out.suffix.lower() == ".html"
 
 
-def _draw_translation(translator: Translator, text: str, drawing: _Drawing) -> str:
-    """Translate a line and write its figure; return the translation."""
-    from regard.explain.explanation import explain
+def _draw(pipeline: Translator | Captioner, text: str, drawing: _Drawing) -> str:
+    """Translate a line, or caption an image, and write a page, a player or a figure; return the output."""
+    from regard.explain.explanation import alignment_choice, explain, explain_caption, overlay_of
+    from regard.pipeline import Captioner
     from regard.pipeline.bulk import unknown_script
     from regard.visualisation import Meta, save
 
-    warn(unknown_script(translator, "the text", [text])[1])
-    attributions = drawing.is_page or drawing.faithfulness
-    explanation = explain(translator, text, drawing.beam, attributions=attributions)
-    facts = {"decoding": translator.engine.describe(), "drawn by": f"regard {__version__}"}
+    facts = {"decoding": pipeline.engine.describe(), "drawn by": f"regard {__version__}"}
+    output: Translation | Caption
+    if isinstance(pipeline, Captioner):
+        if drawing.view == "heads" or drawing.faithfulness:
+            option = "--faithfulness" if drawing.faithfulness else "--view heads"
+            raise UsageError(f"{option}: only for translations; the page of a caption lets you choose among heads")
+        captioned = explain_caption(pipeline, Path(text), drawing.beam)
+        facts, data, output = {"image": Path(text).name, **facts}, captioned.data, captioned.caption
+    else:
+        warn(unknown_script(pipeline, "the text", [text])[1])
+        explanation = explain(pipeline, text, drawing.beam, attributions=drawing.is_page or drawing.faithfulness)
+        data, output = explanation.data, explanation.translation
+    assert output.readings is not None, "readings were requested"
     if drawing.view == "player" or (drawing.is_page and drawing.heads == HeadOptions()):
-        save(explanation.data, drawing.out, Meta(facts=facts))
+        save(data, drawing.out, Meta(facts=facts))
+    elif isinstance(pipeline, Captioner):
+        save(overlay_of(data, output.readings, alignment_choice(pipeline, output.readings)), drawing.out)
     elif drawing.view == "heads":
-        save(draw_heads(translator, explanation, drawing.heads), drawing.out)
+        save(draw_heads(pipeline, explanation, drawing.heads), drawing.out)
     else:
-        save(_alignment(translator, explanation), drawing.out)
-    if drawing.faithfulness and explanation.data.attributions is not None:
-        say(_agreement(explanation.data.attributions))
-    return explanation.translation.text
-
-
-def _draw_caption(captioner: Captioner, image: Path, drawing: _Drawing) -> str:
-    """Caption an image and write its figure: a page, its player, or a sheet of overlays; return the caption."""
-    from regard.explain.explanation import alignment_choice, explain_caption, overlay_of
-    from regard.visualisation import Meta, save
-
-    if drawing.view == "heads" or drawing.faithfulness:
-        option = "--faithfulness" if drawing.faithfulness else "--view heads"
-        raise UsageError(f"{option}: only for translations; the page of a caption lets you choose among heads")
-    explanation = explain_caption(captioner, image, drawing.beam)
-    caption = explanation.caption
-    if drawing.view == "player" or drawing.is_page:
-        facts = {"image": image.name, "decoding": captioner.engine.describe()}
-        facts["drawn by"] = f"regard {__version__}"
-        save(explanation.data, drawing.out, Meta(facts=facts))
-    else:
-        assert caption.readings is not None, "readings were requested"
-        choice = alignment_choice(captioner, caption.readings)
-        save(overlay_of(explanation.data, caption.readings, choice), drawing.out)
-    return caption.text
+        save(_alignment(pipeline, explanation), drawing.out)
+    if drawing.faithfulness and data.attributions is not None:
+        say(_agreement(data.attributions))
+    return output.text
 
 
 def _alignment(translator: Translator, explanation: Explanation) -> Alignment:

@@ -9,9 +9,9 @@ unexport PYTHONDONTWRITEBYTECODE
 demo: .venv/ready  ## install, then train, score, translate and draw on the built-in sample
 	$(BIN)/regard demo
 
-UNITS := not slow and not system and not broad
+UNITS := not slow and not system and not broad and not long
 
-quick: .venv/ready  ## units, and each law over a few models
+quick: .venv/ready  ## units, of each test for a third of a second
 	$(BIN)/pytest -q -n 2 -m "$(UNITS)"
 
 affected: .venv/ready  ## the tests that what is not committed can affect, its own first; OPTIONS='--base main' for a branch

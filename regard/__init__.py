@@ -7,10 +7,10 @@ print(translator.translate("나는 빵을 먹고 있었다")[0].text)
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from regard.common.errors import RegardError
+from regard.common.lazy import lazy_names
 from regard.common.version import __version__
 
 if TYPE_CHECKING:
@@ -38,26 +38,15 @@ __all__ = [
 ]
 
 _MODULES = {
-    "Caption": "regard.pipeline",
-    "Captioner": "regard.pipeline",
-    "Comparison": "regard.comparison",
-    "Run": "regard.run",
-    "Translation": "regard.pipeline",
-    "Translator": "regard.pipeline",
-    "compare": "regard.comparison",
-    "load": "regard.pipeline.opening",
-    "presets": "regard.training.recipe",
-    "train": "regard.run",
-    "watch": "regard.attention.recorder",
+    "attention.recorder": ("watch",),
+    "common.errors": ("RegardError",),
+    "common.version": ("__version__",),
+    "comparison": ("Comparison", "compare"),
+    "pipeline": ("Caption", "Captioner", "Translation", "Translator"),
+    "pipeline.opening": ("load",),
+    "run": ("Run", "train"),
+    "training.recipe": ("presets",),
 }
 
-
-def __getattr__(name: str) -> Any:
-    # Imported when first used: `regard --help` need not wait for PyTorch, which takes more than a second.
-    if name not in _MODULES:
-        raise AttributeError(f"module 'regard' has no attribute {name!r}; it has {', '.join(__all__)}")
-    return getattr(import_module(_MODULES[name]), name)
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+# Imported when first used: `regard --help` need not wait for PyTorch, which takes more than a second.
+__getattr__, __dir__ = lazy_names(__name__, _MODULES)

@@ -443,15 +443,9 @@ def check_folder(folder: Path) -> dict[str, str]:
     if not any(results.values()):
         results[WEIGHTS] = _problem_of(lambda: load_folder(folder))
     if (folder / ALIGNMENT).is_file() or settings.seal.alignment:
-        with warnings.catch_warnings(record=True) as warned:
-            warnings.simplefilter("always")
-            load_alignment(folder, settings.seal)
-        results[ALIGNMENT] = "; ".join(str(warning.message) for warning in warned)
+        results[ALIGNMENT] = _warnings_of(lambda: load_alignment(folder, settings.seal))
     if (folder / LANGUAGES).is_file():
-        with warnings.catch_warnings(record=True) as warned:
-            warnings.simplefilter("always")
-            load_language_id(folder)
-        results[LANGUAGES] = "; ".join(str(warning.message) for warning in warned)
+        results[LANGUAGES] = _warnings_of(lambda: load_language_id(folder))
     return results
 
 
@@ -496,3 +490,11 @@ def _problem_of(action: Callable[[], object]) -> str:
     except RegardError as problem:
         return "; ".join(problem.causes)
     return ""
+
+
+def _warnings_of(action: Callable[[], object]) -> str:
+    """Return the sentences that an action warns with; empty if it does not."""
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        action()
+    return "; ".join(str(warning.message) for warning in warned)

@@ -9,10 +9,11 @@ import math
 import os
 import platform
 import random
+import time
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -20,6 +21,7 @@ from typing import Any
 import torch
 
 from regard.common.errors import ModelFolderError, UsageError
+from regard.common.processes import torch_threads
 from regard.common.reading import check_links
 from regard.common.seal import json_digest
 from regard.common.settings import read_toml
@@ -184,7 +186,7 @@ def train_request(
     report: Report | None = None,
 ) -> Run:
     """`train` with its arguments as one object."""
-    with _threads(threads), join_processes(select_device(device), threads) as (world, local_device):
+    with torch_threads(threads), join_processes(select_device(device), threads) as (world, local_device):
         if world.restarted:  # the recipe, and all that was asked for when the run began, is in its folder
             request = TrainRequest(resume=True)
         request.check()
@@ -193,6 +195,7 @@ def train_request(
         world = world.split(bool(recipe.training.sharded))
         report = report if world.is_main else None
         session = _Session(out, request.resume, sizes, local_device, world, report, ParentRun.of(recipe))
+        session.say(*request.describe_choices(recipe))
         with _deterministic(local_device, recipe.model.encoder.reads == "text"):
             return session.run(recipe)
 
@@ -216,7 +219,7 @@ def plan_training(
     request: TrainRequest, device: str = "auto", threads: int | None = None, report: Report | None = None
 ) -> TrainPlan:
     """Read the data of a run and time a few updates. Writes nothing."""
-    with _threads(threads), _rehearsal(request, device, report) as (session, recipe, data):
+    with torch_threads(threads), _rehearsal(request, device, report) as (session, recipe, data):
         vocabularies = len(data.tokenizer.source), len(data.tokenizer.target)
         timed = trial(recipe, data.batches, vocabularies, session.device)
         stats = data.batches.epoch_stats
@@ -236,20 +239,9 @@ def _rehearsal(
     recipe = recipe.resolved(device)
     with TemporaryDirectory() as folder:
         session = _Session(Path(folder), False, sizes, device, World(), report, parent)
+        session.say(*request.describe_choices(recipe))
         session.say(*_describe_guide(recipe))
         yield session, recipe, session.read_data(recipe, started=False)
-
-
-@contextmanager
-def _threads(count: int | None) -> Iterator[None]:
-    """Compute with so many threads as long as the block runs."""
-    before = torch.get_num_threads()
-    if count is not None:
-        torch.set_num_threads(count)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
 
 
 @contextmanager
@@ -282,6 +274,7 @@ class _Session:
     world: World
     report: Report | None
     parent: ParentRun | None
+    began: float = field(default_factory=lambda: time.monotonic())
 
     def say(self, *lines: str) -> None:
         """Report messages that are no events of the journal."""
@@ -332,10 +325,6 @@ class _Session:
             self.world.mark_started()  # the folder now has the whole request, and the journal nothing of this start yet
             trainer.journal.write("machine", **_machine(self.device), processes=self.world.size)
         outcome = trainer.run()
-        wanted, minutes = recipe.training.minutes or math.inf, outcome.progress.seconds / 60
-        if minutes > 1.1 * wanted:
-            why = "how many updates fit into them was estimated once, from the first ones"
-            self.say(f"training took {minutes:,.3g} minutes instead of {wanted:g}: {why}")
         if self.world.is_main:
             model_card.write(self.out, trainer.recipe, data.facts, outcome)
             if isinstance(data.valid, Corpus) and recipe.search.score_threshold is None:
@@ -440,7 +429,12 @@ class _Session:
         processes = self.world.size
         vocabularies = len(data.tokenizer.source), len(data.tokenizer.target)
         resolved = {name: size.resolved(self.device, processes) for name, size in self.sizes.items()}
-        choice = choose(recipe.training.minutes, resolved, data.batches, vocabularies, self.device, processes)
+        left = recipe.training.minutes - (time.monotonic() - self.began) / 60
+        if left <= 0:
+            raise UsageError(
+                f"`budget=`: reading the data took the whole of {recipe.training.minutes:g} minutes; give more"
+            )
+        choice = choose(left, resolved, data.batches, vocabularies, self.device, processes)
         self.say(*choice.report)
         return choice
 

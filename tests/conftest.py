@@ -5,6 +5,7 @@ types, which doubles its time; REGARD_SHAPES=all checks the whole package in all
 """
 
 import gc
+import json
 import os
 import signal
 import sys
@@ -41,6 +42,10 @@ SYSTEM, UNITS = (
     ("test_in_flags.py", "test_option_units.py", "test_progress.py"),
 )
 """Folders of system tests, and the files in them that are tests of units."""
+COSTS: dict[str, float] = json.loads((Path(__file__).parent / "costs.json").read_text(encoding="utf-8"))
+"""Seconds of a case of the tests that take longest; `python tests/costs.py` writes the file."""
+QUICK_SECONDS = 0.3
+"""Seconds of each test in `make quick`: its first cases up to that, or none if a single one takes longer."""
 forked.install()
 os.environ["REGARD_EXPORTS"] = "off"  # no test finds what another, or another run, left in the cache
 torch.set_num_threads(1)
@@ -129,11 +134,11 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the tests of whole folders, and two of three `broad` cases of each test as slow, before marks select tests.
+    """Mark the tests of whole folders, two of three `broad` cases of each test as slow, and what is `long` for quick runs.
 
     Which third is left depends on the name of the test, so laws over the same models have different ones.
     """
-    numbers = Counter[str]()
+    numbers, seconds = Counter[str](), Counter[str]()
     for item in items:
         if item.path.parent.name in SYSTEM and item.path.name not in UNITS:
             item.add_marker(pytest.mark.system)
@@ -142,3 +147,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             if (zlib.crc32(test.encode()) + numbers[test]) % 3:
                 item.add_marker(pytest.mark.slow)
             numbers[test] += 1
+        elif cost := COSTS.get(test := item.nodeid.partition("[")[0]):
+            seconds[test] += cost
+            if seconds[test] > QUICK_SECONDS:
+                item.add_marker(pytest.mark.long)

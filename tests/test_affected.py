@@ -5,7 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import affected
+import pytest
 
+pytestmark = pytest.mark.system  # reads every file of package and tests
 TESTS = affected.ROOT / "tests"
 
 

@@ -10,6 +10,7 @@ import warnings
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 import torch
@@ -107,7 +108,16 @@ def test_events_are_reported(data: Path, tmp_path: Path) -> None:
     events: list[tuple[str, dict[str, Any]]] = []
     settings = {**SETTINGS, "training.log_every": 2}
     regard.train(**files(data), out=tmp_path / "run", settings=settings, report=lambda *event: events.append(event))
-    assert [name for name, _ in events if name != "message"] == ["train", "valid", "train", "valid", "end"]
+    assert [name for name, _ in events if name not in ("message", "progress")] == [
+        "train",
+        "valid",
+        "train",
+        "valid",
+        "end",
+    ]
+    first = next(values for name, values in events if name == "progress")
+    assert (first["update"], first["updates"], first["epoch"]) == (1, SETTINGS["training.updates"], 0)
+    assert first["seconds_left"] > 0
     messages = [values["text"] for name, values in events if name == "message"]
     assert any(message.startswith("vocabulary: 600 tokens") for message in messages)
     assert events[-1][1]["reason"] == "all updates done"
@@ -128,17 +138,11 @@ def test_a_run_is_resumed_with_more_updates(run: regard.Run, data: Path, tmp_pat
     assert equal(run.folder, resumed.folder)
 
 
-def test_minutes_that_were_not_enough_are_said(data: Path, tmp_path: Path) -> None:
-    said: list[str] = []
+def test_minutes_that_are_over_end_a_run_after_its_update(data: Path, tmp_path: Path) -> None:
     more = {"training.updates": None, "training.minutes": 1e-6, "training.validate_every": 100}
-    regard.train(
-        **files(data),
-        out=tmp_path / "run",
-        settings={**SETTINGS, **more},
-        threads=1,
-        report=lambda event, values: said.append(values["text"]) if event == "message" else None,
-    )
-    assert re.search(r"training took \S+ minutes instead of 1e-06: how many updates fit", said[-1])
+    run = regard.train(**files(data), out=tmp_path / "run", settings={**SETTINGS, **more}, threads=1)
+    assert (run.outcome.progress.update, run.outcome.reason) == (1, "the 1e-06 minutes are over")
+    assert (run.recipe.training.updates, run.recipe.training.minutes) == (1, None)
 
 
 def test_a_run_learns_below_which_score_a_translation_is_doubtful(run: regard.Run, data: Path, tmp_path: Path) -> None:
@@ -238,6 +242,7 @@ def test_a_dry_run_takes_the_time_of_its_budget(data: Path, monkeypatch: pytest.
         trials.append(Trial(1.6 ** len(trials), 256.0, 10_000, 3))
         return trials[-1]
 
+    monkeypatch.setattr("regard.run.time", Mock(monotonic=lambda: 0.0))  # reading the data takes part of the time
     for module in ("budget", "run_report"):
         monkeypatch.setattr(f"regard.training.{module}.trial", slower_each_time)
     settings = {name: value for name, value in SETTINGS.items() if name != "training.updates"}

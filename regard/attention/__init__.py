@@ -21,13 +21,10 @@ if TYPE_CHECKING:
 __all__ = ["SCORES", "Attention", "AttentionRecorder", "Memory", "Score", "ScoreName", "watch"]
 
 _MODULES = {
-    "Attention": "attention",
-    "AttentionRecorder": "recorder",
-    "Memory": "memory",
-    "SCORES": "scores",
-    "Score": "scores",
-    "ScoreName": "scores",
-    "watch": "recorder",
+    "attention": ("Attention",),
+    "memory": ("Memory",),
+    "recorder": ("AttentionRecorder", "watch"),
+    "scores": ("SCORES", "Score", "ScoreName"),
 }
 
 __getattr__, __dir__ = lazy_names(__name__, _MODULES)

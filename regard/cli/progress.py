@@ -13,7 +13,7 @@ EVERY = 30.0
 """Seconds between two plain lines about a file that is being translated."""
 _LINES = {
     "message": "{text}",
-    "budget": "{minutes:g} minutes at {seconds_per_update:.2f} s an update: {updates} updates",
+    "budget": "{minutes:.3g} minutes were {updates:,} updates, as train.toml says now",
     "resume": "resuming from update {update}",
     "damaged": "{problem}: resuming from the previous checkpoint",
     "restored": "{problem}",
@@ -21,7 +21,7 @@ _LINES = {
     "stopping": "stopping after this update or validation; a second signal stops at once",
     "end": "training ended after {update} updates and {duration}: {reason}",
 }
-"""Lines about the events of training, beside updates and validations."""
+"""Lines about the events of training, beside progress and validations."""
 
 
 class _LiveLine:
@@ -44,7 +44,12 @@ class _LiveLine:
 
 
 class TrainReporter(_LiveLine):
-    """Prints the events of a training run."""
+    """Prints the events of a training run; on a terminal also its progress, elsewhere only the first time.
+
+    Where training writes to a file, a line for each "train" event is enough, but the first should not come late.
+    """
+
+    _has_shown = False
 
     def __enter__(self) -> TrainReporter:
         return self
@@ -54,20 +59,25 @@ class TrainReporter(_LiveLine):
 
     def __call__(self, event: str, values: dict[str, Any]) -> None:
         duration = format_duration(values.get("seconds", 0.0))
-        lines = {"train": self._train, "valid": self._valid}
+        lines = {"train": self._train, "progress": self._progress, "valid": self._valid}
         line = lines[event](values) if event in lines else _LINES[event].format(duration=duration, **values)
-        if line and not (event == "train" and self._show(line)):
-            self._clear()
-            say(line)
+        is_progress = event in ("train", "progress")
+        if not line or (is_progress and self._show(line)) or (event == "progress" and self._has_shown):
+            return
+        self._has_shown = self._has_shown or is_progress
+        self._clear()
+        say(line)
 
     def _train(self, v: dict[str, Any]) -> str:
-        seconds = v["seconds"] / v["update"]
-        left = f" · {format_duration(seconds * (v['updates'] - v['update']))} left" if v["updates"] else ""
-        total = f"/{v['updates']}" if v["updates"] else ""
-        speed = f"{v['tokens_per_second']:,.0f} tokens/s"
         guided = f" · guided {v['guided']:.3f}" if "guided" in v else ""
-        loss = f"loss {v['cross_entropy']:.3f}{guided}"
-        return f"update {v['update']}{total} · epoch {v['epoch'] + 1} · {loss} · {speed}{left}"
+        return self._progress(v, f" · loss {v['cross_entropy']:.3f}{guided}")
+
+    def _progress(self, v: dict[str, Any], loss: str = "") -> str:
+        total = f"/{v['updates']}" if v["updates"] else ""
+        left = "" if v["seconds_left"] is None else f" · {format_duration(v['seconds_left'])} left"
+        return (
+            f"update {v['update']}{total} · epoch {v['epoch'] + 1}{loss} · {v['tokens_per_second']:,.0f} tokens/s{left}"
+        )
 
     def _valid(self, v: dict[str, Any]) -> str:
         star = "  ← best so far" if v["best"] else ""

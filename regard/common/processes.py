@@ -1,8 +1,10 @@
-"""Commands that start Python processes which import nothing from the folder that they are started in."""
+"""Processes: commands that start them, which import nothing from the current folder; their memory and threads."""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 _ROOT = str(Path(__file__).parents[2])  # which need not be on the path of Python, if it is this process's folder
@@ -16,3 +18,26 @@ def module_command(module: str, *arguments: str, call: str = "main()") -> list[s
     path = f"import sys; sys.path[:] = [*filter(None, sys.path), {_ROOT!r}]"
     code = f"{path}; from {module} import {call.partition('(')[0]}; sys.exit({call})"
     return [sys.executable, "-c", code, *arguments]
+
+
+def peak_memory() -> float | None:
+    """Return the peak memory of this process in MiB; None on Windows, which does not keep it."""
+    try:
+        import resource
+    except ImportError:
+        return None
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (2**20 if sys.platform == "darwin" else 1024)
+
+
+@contextmanager
+def torch_threads(count: int | None = None) -> Iterator[None]:
+    """Let PyTorch compute with so many threads as long as the block runs, and with as many as before after it."""
+    import torch
+
+    before = torch.get_num_threads()
+    if count is not None:
+        torch.set_num_threads(count)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)

@@ -21,7 +21,6 @@ from regard.run import Interrupted, TrainPlan, plan_training, train_request
 from regard.training.compose_recipe import TrainRequest, data_table
 from regard.training.journal import Report
 from regard.training.recipe import Recipe, presets, read_run_recipe
-from regard.training.trainer import SPEED_KNOWN
 
 PLAN, RUNS = "plan.json", "runs"
 VALIDATIONS = 10
@@ -153,8 +152,7 @@ def _allow(model: ModelPlan, budget: Budget, trial: TrainPlan) -> ModelPlan:
         return replace(model, expected=updates, updates=updates)
     assert budget.minutes is not None, "checked before"
     expected = int(budget.minutes * 60 / trial.seconds_per_update)
-    few = expected <= 2 * SPEED_KNOWN  # the trainer knows its speed only later
-    return replace(model, expected=expected, updates=expected if few else None)
+    return replace(model, expected=expected)
 
 
 def _request(plan: Plan, model: ModelPlan, seed: int, end: Mapping[str, Any] | None = None) -> TrainRequest:

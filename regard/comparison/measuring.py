@@ -134,7 +134,7 @@ def _caption_examples(captioner: Captioner, data: TestData) -> list[Example]:
     assert data.captions is not None, "a captioner is tested on captions"
     corpus = read_caption_corpus(*data.captions, captioner.image_size, False, lambda _: None)
     limit = captioner.model.max_target or math.inf
-    examples, numbers, _ = caption_examples(corpus, captioner.tokenizer, captions_per_image=1)
+    examples, numbers = caption_examples(corpus, captioner.tokenizer, captions_per_image=1)
     first = dict(reversed(list(zip(numbers, examples, strict=True))))
     return [first[number] for number in sorted(first) if len(first[number].target) <= limit]
 

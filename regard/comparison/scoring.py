@@ -98,11 +98,19 @@ def over_seeds(scores: Sequence[Score]) -> SeedScore:
     first, values = scores[0], [score.value for score in scores]
     if len(values) == 1:
         return SeedScore(first.name, first.value, first.low, first.high, 1)
-    mean, count = sum(values) / len(values), len(values)
+    mean, low, high = student_interval(values)
+    high = high if first.name in UNBOUNDED else min(100.0, high)
+    return SeedScore(first.name, mean, max(0.0, low), high, len(values))
+
+
+def student_interval(values: Sequence[float]) -> tuple[float, float, float]:
+    """Return the mean of values and the ends of Student's 95 % interval; of one value, without any width."""
+    count, mean = len(values), sum(values) / len(values)
+    if count == 1:
+        return mean, mean, mean
     deviation = math.sqrt(sum((value - mean) ** 2 for value in values) / (count - 1))
     half = student_quantile(count - 1) * deviation / math.sqrt(count)
-    high = mean + half if first.name in UNBOUNDED else min(100.0, mean + half)
-    return SeedScore(first.name, mean, max(0.0, mean - half), high, count)
+    return mean, mean - half, mean + half
 
 
 @cache

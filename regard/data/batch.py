@@ -46,14 +46,6 @@ class Example:
         return (self.target, *self.extra_targets)
 
 
-class StoredExamples(Sequence[Example]):
-    """Examples on disk, whose lengths are known without reading them."""
-
-    def lengths(self, indices: Sequence[int]) -> tuple[IntArray, IntArray]:
-        """Return the lengths of both sides of these examples, ends of sentence included."""
-        raise NotImplementedError
-
-
 @dataclass(frozen=True)
 class TrainingBatch:
     """Batch of tensors for teacher forcing: the decoder reads `target_in` and has to predict `target_out`.

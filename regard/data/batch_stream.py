@@ -14,8 +14,9 @@ from pydantic import Field
 
 from regard.common.errors import DataError
 from regard.common.settings import COUNT, PARTS, Settings
-from regard.data.batch import Example, Resample, StoredExamples, TrainingBatch, collate
+from regard.data.batch import Example, Resample, TrainingBatch, collate
 from regard.data.bucketing import EpochStats, epoch_stats, epoch_stats_of_lengths, make_buckets
+from regard.data.shards import Shards
 
 BLOCKS = 2_000_000
 """Most blocks of neighbouring examples that an epoch shuffles; a corpus of no more examples has one in each block."""
@@ -214,7 +215,7 @@ class BatchStream(BatchSource):
     def _buffer_stats(self, buffer: int) -> tuple[int, EpochStats]:
         """Return the number of examples in a buffer of epoch 0, and its statistics."""
         indices, generator = self.buffer_indices(0, buffer)
-        if self.resample is None and isinstance(self.examples, StoredExamples):
+        if self.resample is None and isinstance(self.examples, Shards):
             return len(indices), epoch_stats_of_lengths(*self.examples.lengths(indices), self.budget)
         examples = [example for chunk in self.read_chunks(indices, generator) for example in chunk]
         return len(indices), epoch_stats(examples, self.budget)

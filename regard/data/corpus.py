@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import compress
 from pathlib import Path
@@ -325,18 +325,6 @@ class Overlap:
             f"{name}: {len(lines):,} of {len(pairs):,} {kind} are also in train{format_lines(lines)}"
             for kind, lines in lines_by_kind.items()
         ]
-
-
-def corpora_report(corpora: Mapping[str, Corpus]) -> list[str]:
-    """Return the whole corpus report: each corpus, then what valid and test share with the training data."""
-    lines = [line for corpus in corpora.values() for line in corpus.report.lines()]
-    for name in corpora:
-        if name in EVALUATION:
-            overlap = Overlap(corpora[name])
-            for other, corpus in corpora.items():
-                overlap.update(() if other in EVALUATION else corpus.pairs)
-            lines += overlap.lines(name)
-    return lines
 
 
 def texts_sha256(texts: Iterable[str]) -> str:

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from regard.data.batch import Example, Resample
-from regard.data.corpus import Corpus
 from regard.data.tokenizer import Tokenizer
 from regard.data.vocabulary import EOS
 from regard.data.word_alignments import WordLinks, token_links
@@ -21,26 +20,17 @@ def encode_pairs(
     return examples if links is None else _with_links(examples, links.rows, tokenizer)
 
 
-def corpus_resampler(corpus: Corpus, tokenizer: Tokenizer, dropout: float, links: WordLinks | None = None) -> Resample:
-    """Make a function that encodes pairs of a corpus with a newly sampled segmentation."""
-    sources, targets = corpus.sources, corpus.targets
+def resampler(
+    examples: Sequence[Example], tokenizer: Tokenizer, dropout: float, links: WordLinks | None = None
+) -> Resample:
+    """Make a function that encodes examples with a newly sampled segmentation; their ids are detokenised first."""
 
     def resample(indices: Sequence[int], seed: int) -> list[Example]:
-        sides = [sources[index] for index in indices], [targets[index] for index in indices]
-        examples = _with_ends(*tokenizer.sample(*sides, dropout, seed))
-        return examples if links is None else _with_links(examples, [links[i] for i in indices], tokenizer)
-
-    return resample
-
-
-def stored_resampler(stored: Sequence[Example], tokenizer: Tokenizer, dropout: float) -> Resample:
-    """Like `corpus_resampler`, if only ids are stored: they are detokenised first."""
-
-    def resample(indices: Sequence[int], seed: int) -> list[Example]:
-        pairs = [stored[index] for index in indices]
+        pairs = [examples[index] for index in indices]
         sources = tokenizer.source.detokenised([pair.source_ids for pair in pairs])
         targets = tokenizer.target.detokenised([pair.target for pair in pairs])
-        return _with_ends(*tokenizer.sample(sources, targets, dropout, seed))
+        sampled = _with_ends(*tokenizer.sample(sources, targets, dropout, seed))
+        return sampled if links is None else _with_links(sampled, [links[i] for i in indices], tokenizer)
 
     return resample
 

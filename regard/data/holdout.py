@@ -17,7 +17,9 @@ from regard.data.streaming import FilteredCorpus
 
 MAX_PAIRS, FRACTION = 1000, 20  # at most a thousand pairs, at most a twentieth of the data
 
-T = TypeVar("T", Corpus, FilteredCorpus)
+TrainingCorpus = Corpus | FilteredCorpus
+"""A training corpus, whose text is in memory or stays in its files."""
+T = TypeVar("T", Corpus, FilteredCorpus, TrainingCorpus)
 Array = npt.NDArray[Any]
 
 

@@ -38,14 +38,9 @@ def varies(settings: ImageSettings, free: Sequence[bool], images: Sequence[Sourc
 
 
 def augmented(
-    examples: Sequence[Example],
-    free: Sequence[bool],
-    settings: ImageSettings,
-    captions: Sequence[Sequence[str]] | None = None,
-    tokenizer: Tokenizer | None = None,
-    dropout: float = 0.0,
+    examples: Sequence[Example], free: Sequence[bool], settings: ImageSettings, tokenizer: Tokenizer, dropout: float
 ) -> Resample:
-    """Make a function that augments the images of examples and, with `dropout`, segments their `captions` anew.
+    """Make a function that augments the images of examples and, with `dropout`, segments their captions anew.
 
     `free`: which images may be mirrored.
     """
@@ -58,11 +53,11 @@ def augmented(
             generator = np.random.Generator(np.random.PCG64([seed, index]))
             params = _draw_params(example.source, settings, free[index], generator)
             varied.append(replace(example, source=replace(example.source, augment=params)))
-        if captions is None or tokenizer is None:
+        if not dropout:
             return varied
-        texts = [caption for index in indices for caption in captions[index]]
+        texts = tokenizer.target.detokenised([target for example in varied for target in example.targets])
         ids = iter(tokenizer.sample([], texts, dropout, seed)[1])
-        targets = [[[*next(ids), EOS] for _ in captions[index]] for index in indices]
+        targets = [[[*next(ids), EOS] for _ in example.targets] for example in varied]
         return [
             replace(example, target=first, extra_targets=tuple(rest))
             for example, (first, *rest) in zip(varied, targets, strict=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from functools import cache
 from pathlib import Path
 from typing import Annotated
 
@@ -20,8 +21,9 @@ _NAMED = re.compile(r"([a-z]{2,3})(?:[-_]([A-Za-z]{2}|[A-Za-z]{4}))?")
 _BOTH_NAMED = re.compile(r"([a-z]{2,3})-([a-z]{2,3})")
 _ENDINGS = {"gz", "txt", "tsv", "csv", "json", "jsonl", "ndjson", "raw", "tok", "bpe", "lc", "tc"}
 """Endings of names that come after the language."""
-_NO_LANGUAGES = {"src"}
-"""Endings that are a code of the table and mean something else."""
+_NO_LANGUAGES = {"src", "ada", "bin", "del", "ext", "man", "mid", "min", "new", "rom", "sas", "vec"}
+"""Endings that are a code of a table and mean something else."""
+NAMES_FILE = Path(__file__).parent / "languages.tsv"
 _TABLE = """
     aa:aar ab:abk ae:ave af:afr ak:aka+fat+twi am:amh an:arg ar:ara+arb as:asm av:ava ay:aym+ayr az:aze+azj ba:bak
     be:bel bg:bul bi:bis bm:bam bn:ben bo:bod+tib br:bre bs:bos ca:cat ce:che ch:cha co:cos cr:cre+cwd cs:ces+cze
@@ -42,7 +44,26 @@ _TABLE = """
 _SHORT = {
     long: short for short, _, longs in (row.partition(":") for row in _TABLE.split()) for long in longs.split("+")
 }
-_KNOWN = {*_SHORT.values()}
+
+
+@cache
+def language_names() -> dict[str, tuple[str, ...]]:
+    """Return the names of each language of Unicode CLDR by its code: in English, in Korean and in itself, if known."""
+    lines = NAMES_FILE.read_text(encoding="utf-8").splitlines()
+    rows = (line.split("\t") for line in lines if not line.startswith("#"))
+    return {code: tuple(names) for code, *names in rows}
+
+
+@cache
+def _codes() -> dict[str, str]:
+    """Return the code of each name in lower case; of a name of several languages the first."""
+    names = ((name.casefold(), code) for code, names in language_names().items() for name in names if name)
+    return dict(reversed([*names]))
+
+
+def code_of(text: str) -> str:
+    """Return the code that a text is or names, such as hsb for Upper Sorbian. Raises ValueError for others."""
+    return _codes().get(text.casefold()) or canonical_code(text)
 
 
 def canonical_code(code: str) -> str:
@@ -84,13 +105,13 @@ class Languages(Settings):
 
 
 def parse_languages(text: str, origin: str, captions: bool = False) -> Languages:
-    """Parse codes such as ko,en; of captions one. Raises UsageError that names their `origin`."""
+    """Parse codes or names such as ko,Upper Sorbian; of captions one. Raises UsageError that names their `origin`."""
     codes = [code.strip() for code in text.split(",")]
     wanted = "one code, that of the captions, such as en" if captions else "codes of source and target, such as ko,en"
     if len(codes) != (1 if captions else 2):
         raise UsageError(f"{origin}: wanted {wanted}; got {text[:80]!r}")
     try:
-        source, target = ("", *map(canonical_code, codes)) if captions else map(canonical_code, codes)
+        source, target = ("", *map(code_of, codes)) if captions else map(code_of, codes)
     except ValueError as problem:
         raise UsageError(f"{origin}: {problem}") from None
     return Languages(source=source, target=target)
@@ -104,21 +125,24 @@ def language_of_name(path: str | Path) -> str:
 def named_code(text: str) -> str:
     """Return the code that a text is, in its usual form, such as pt-BR for pt_br; empty: it is none.
 
-    Two letters have to be a code of ISO 639-1, three one of those that ISO 639 gives to the same languages.
+    It has to be a code of ISO 639-1, one of the three-letter codes of the same languages, or one of Unicode CLDR.
     """
     match = _NAMED.fullmatch(text)
     if match is None or match[0] in _NO_LANGUAGES:
         return ""
     language, rest = _SHORT.get(match[1], match[1]), match[2] or ""
     rest = rest.title() if len(rest) == 4 else rest.upper()
-    return "-".join(filter(None, (language, rest))) if language in _KNOWN else ""
+    return "-".join(filter(None, (language, rest))) if language in language_names() else ""
 
 
 def languages_of_name(path: str | Path) -> Languages:
-    """Return the languages that the name of a file of pairs ends in, such as news.ko-en.tsv."""
-    match = _BOTH_NAMED.fullmatch(_last_part(path))
-    source, target = map(named_code, match.groups()) if match else ("", "")
-    return Languages(source=source, target=target) if source and target else Languages()
+    """Return the languages in the name of a file of pairs, such as news.ko-en.tsv or app.en-hsb.train.tsv."""
+    for part in reversed(Path(path).name.split(".")[1:]):
+        match = _BOTH_NAMED.fullmatch(part)
+        source, target = map(named_code, match.groups()) if match else ("", "")
+        if source and target:
+            return Languages(source=source, target=target)
+    return Languages()
 
 
 def only(codes: Iterable[str]) -> str:

@@ -10,14 +10,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from pydantic import TypeAdapter
 
 from regard.common.atomic import write_text
 from regard.common.errors import DataError
 from regard.common.reading import file_bytes, parse_json, reason_of
-from regard.data.batch import Example, Resample
+from regard.data.batch import Example
 from regard.data.batch_stream import BatchingSettings, BatchSource, BatchStream
 from regard.data.corpus import (
     EVALUATION,
@@ -26,12 +26,12 @@ from regard.data.corpus import (
     CorpusFacts,
     CorpusSettings,
     Overlap,
-    corpora_report,
+    Read,
     read_corpora,
     read_corpus,
 )
-from regard.data.examples import corpus_resampler, encode_pairs, stored_resampler
-from regard.data.holdout import held_out_report, hold_out
+from regard.data.examples import encode_pairs, resampler
+from regard.data.holdout import TrainingCorpus, held_out_report, hold_out
 from regard.data.images import ImageSettings
 from regard.data.language_id import spread
 from regard.data.mixture import Mixture
@@ -46,8 +46,8 @@ from regard.data.provenance import (
     write_fingerprints,
 )
 from regard.data.shards import REMEDY, Shards, write_shards
-from regard.data.streaming import FilteredCorpus, scan
-from regard.data.text import clean, data_path
+from regard.data.streaming import scan
+from regard.data.text import data_path
 from regard.data.tokenizer import Tokenizer, TokenizerSettings, sampling_stride
 from regard.data.word_alignments import WordLinks, read_word_links
 
@@ -89,6 +89,7 @@ class _DataRequest:
     run: Path
     log: Log
     inspect: Inspect
+    fingerprints: Fingerprints
 
     def resumes(self) -> bool:
         """Return whether the run has started before."""
@@ -101,30 +102,12 @@ class _DataRequest:
             return self.tokenizer
         return Tokenizer.train(sources, targets, self.tokenizer)
 
-    def compare(self, fingerprints: Fingerprints) -> tuple[str, ...]:
+    def compare(self) -> tuple[str, ...]:
         """Return how the data of a resumed run have changed; record those of a new run."""
         if self.resumes():
-            return describe_changes(self.data, self.run, fingerprints)
-        write_fingerprints(self.data, fingerprints, self.run)
+            return describe_changes(self.data, self.run, self.fingerprints)
+        write_fingerprints(self.data, self.fingerprints, self.run)
         return ()
-
-
-@dataclass(frozen=True)
-class _EncodedCorpora:
-    """Training corpora as token ids, by name, with everything else that was read."""
-
-    report: list[str]
-    tokenizer: Tokenizer
-    longest_source: int
-    valid: Corpus
-    examples: dict[str, Sequence[Example]]
-    resamplers: dict[str, Resample | None]
-    facts: dict[str, CorpusFacts]
-    sample: TextSample
-
-
-class _PairObserver(Protocol):
-    def update(self, pairs: Iterable[Pair]) -> None: ...
 
 
 def prepare_data(
@@ -147,33 +130,18 @@ def prepare_data(
     one, with evenly sampled lines) before it is tokenised, and may raise.
     """
     _check_rereadable(data)
-    request = _DataRequest(data, tokenizer, batching, seed, run, log or _ignore, inspect or _ignore)
-    fingerprints = fingerprint_files(data)
+    functions = log or _ignore, inspect or _ignore
+    request = _DataRequest(data, tokenizer, batching, seed, run, *functions, fingerprint_files(data))
     if data.images is not None:
-        return _prepare_captions(request, data.images, fingerprints)
-    large = _needs_shards(data)
-    if large and data.alignment_files:
+        return _prepare_captions(request, data.images)
+    if not _needs_shards(data):
+        return _encode(request, on_disk=False)
+    if data.alignment_files:
         raise DataError(
             f"{', '.join(data.alignment_files.values())}: training pairs in shards have no word links; set "
             "data.shards = false, which needs memory for all pairs, or leave the alignments out"
         )
-    corpora = _in_shards(request, fingerprints) if large else _in_memory(request)
-    streams = [
-        BatchStream(corpora.examples[name], batching, seed + number, corpora.resamplers[name])
-        for number, name in enumerate(corpora.examples)
-    ]
-    weights = [data.weights[name] for name in corpora.examples]
-    return PreparedData(
-        report=tuple(corpora.report),
-        tokenizer=corpora.tokenizer,
-        longest_source=corpora.longest_source,
-        valid=corpora.valid,
-        batches=streams[0] if len(streams) == 1 else Mixture(streams, weights, seed),
-        pairs=sum(map(len, corpora.examples.values())),
-        facts=corpora.facts,
-        changes=request.compare(fingerprints),
-        sample=corpora.sample,
-    )
+    return _reuse_shards(request)
 
 
 def _check_rereadable(data: CorpusSettings) -> None:
@@ -196,66 +164,38 @@ def _check_rereadable(data: CorpusSettings) -> None:
         raise DataError(*causes)
 
 
-def _prepare_captions(request: _DataRequest, images: ImageSettings, fingerprints: Fingerprints) -> PreparedData:
+def _prepare_captions(request: _DataRequest, images: ImageSettings) -> PreparedData:
     """Prepare images and their captions."""
     data, tokenizer = request.data, request.tokenizer
-    corpora = read_caption_corpora(images, data.max_length, request.seed, request.run / IMAGES, request.log)
-    both = (corpora.train, corpora.valid)
-    train, valid = (corpus.caption_set for corpus in both)
-    request.inspect([], train.captions)
+    train, valid, notes = read_caption_corpora(images, data.max_length, request.seed, request.run / IMAGES, request.log)
+    captions = train.caption_set.captions
+    request.inspect([], captions)
     if isinstance(tokenizer, TokenizerSettings):
-        tokenizer = Tokenizer.train([] if tokenizer.joint else train.captions, train.captions, tokenizer)
-    batches = caption_batches(corpora.train, images, tokenizer, request.batching, request.seed)
-    fingerprints |= {f"{corpus.caption_set.name}.images": corpus.image_fingerprint() for corpus in both}
-    flip_note = f"  mirroring (data.images.flip): {batches.flip_note}"
+        tokenizer = Tokenizer.train([] if tokenizer.joint else captions, captions, tokenizer)
+    batches, flip_note = caption_batches(train, images, tokenizer, request.batching, request.seed)
+    by_name = {corpus.caption_set.name: corpus for corpus in (train, valid)}
+    request.fingerprints.update({f"{name}.images": corpus.image_fingerprint() for name, corpus in by_name.items()})
+    mirroring = f"  mirroring (data.images.flip): {flip_note}"
     return PreparedData(
-        report=(*train.lines(), flip_note, *valid.lines(), *corpora.notes),
+        report=(*train.caption_set.lines(), mirroring, *valid.caption_set.lines(), *notes),
         tokenizer=tokenizer,
-        longest_source=batches.longest_caption,
-        valid=corpora.valid,
-        batches=batches.stream,
-        pairs=len(train.captions),
-        facts={corpus.caption_set.name: corpus.facts() for corpus in both},
-        changes=request.compare(fingerprints),
-        sample=([], spread(train.captions)),
+        longest_source=max(len(target) for example in batches.examples for target in example.targets) - 1,
+        valid=valid,
+        batches=batches,
+        pairs=len(captions),
+        facts={name: corpus.facts() for name, corpus in by_name.items()},
+        changes=request.compare(),
+        sample=([], spread(captions)),
     )
 
 
-def _in_memory(request: _DataRequest) -> _EncodedCorpora:
-    """Read and encode corpora that fit into memory."""
-    train, others = read_corpora(request.data, read_corpus)
-    if "valid" not in others:
-        train, others["valid"] = hold_out(train, request.seed)
-    links = _read_links(request.data, train)
-    sources = [text for corpus in train.values() for text in corpus.sources]
-    targets = [text for corpus in train.values() for text in corpus.targets]
-    tokenizer = request.learn_tokenizer(sources, targets)
-    dropout = request.batching.subword_dropout
-    examples = {
-        name: encode_pairs(corpus.sources, corpus.targets, tokenizer, links.get(name)) for name, corpus in train.items()
-    }
-    return _EncodedCorpora(
-        report=[*corpora_report({**train, **others}), *(word_links.report for word_links in links.values())],
-        tokenizer=tokenizer,
-        longest_source=max(len(example.source) for corpus in examples.values() for example in corpus),
-        valid=others["valid"],
-        examples=dict(examples),
-        resamplers={
-            name: corpus_resampler(corpus, tokenizer, dropout, links.get(name)) if dropout else None
-            for name, corpus in train.items()
-        },
-        facts={name: corpus.facts() for name, corpus in {**train, **others}.items()},
-        sample=(spread(sources), spread(targets)),
-    )
-
-
-def _read_links(data: CorpusSettings, train: Mapping[str, Corpus]) -> dict[str, WordLinks]:
+def _read_links(data: CorpusSettings, train: Mapping[str, TrainingCorpus]) -> dict[str, WordLinks]:
     """Read the word links of the corpora that have some. Raises DataError with all causes at once."""
     links: dict[str, WordLinks] = {}
     causes: list[str] = []
     for name, path in data.alignment_files.items():
         try:
-            links[name] = read_word_links(path, train[name].pairs, train[name].report.read, name, data.max_line)
+            links[name] = read_word_links(path, train[name], train[name].report.read, name, data.max_line)
         except DataError as problem:
             causes += problem.causes
     if causes:
@@ -263,22 +203,22 @@ def _read_links(data: CorpusSettings, train: Mapping[str, Corpus]) -> dict[str, 
     return links
 
 
-def _in_shards(request: _DataRequest, fingerprints: Fingerprints) -> _EncodedCorpora:
+def _reuse_shards(request: _DataRequest) -> PreparedData:
     """Reuse the shards of an earlier start of this run if they are undamaged and still fit; else make new ones."""
     reason = None
     if isinstance(request.tokenizer, Tokenizer):
         try:
-            return _reopen_shards(request, request.tokenizer, fingerprints)
+            return _reopen_shards(request, request.tokenizer)
         except DataError as problem:
             reason = f"{problem.causes[0].removesuffix(REMEDY)}: made anew"
-    corpora = _make_shards(request, fingerprints)
-    return corpora if reason is None else replace(corpora, report=[reason, *corpora.report])
+    prepared = _encode(request, on_disk=True)
+    return prepared if reason is None else replace(prepared, report=(reason, *prepared.report))
 
 
-def _reopen_shards(request: _DataRequest, tokenizer: Tokenizer, fingerprints: Fingerprints) -> _EncodedCorpora:
+def _reopen_shards(request: _DataRequest, tokenizer: Tokenizer) -> PreparedData:
     """Open the shards of this run. Raises DataError if they are damaged or of other data."""
     folder = request.run / SHARDS
-    cache_key = _cache_key(request, tokenizer, fingerprints)
+    cache_key = _cache_key(request, tokenizer)
     try:
         summary = parse_json(file_bytes(folder / SUMMARY))
         facts = TypeAdapter(dict[str, CorpusFacts]).validate_python(summary["facts"])
@@ -297,90 +237,115 @@ def _reopen_shards(request: _DataRequest, tokenizer: Tokenizer, fingerprints: Fi
     shards = {name: Shards.open(folder / name) for name in request.data.training_files}
     if any(part.cache_key != cache_key for part in shards.values()):
         raise DataError(f"{folder}: its parts do not belong together{REMEDY}")
-    _, others = read_corpora(request.data, _skip)
+    _, others = read_corpora(request.data, _ignore)
     if "valid" not in others:
         files = (pair_files.names for pair_files in request.data.training_files.values())
         others["valid"] = Corpus(tuple(held_out), held_out_report(files, len(held_out)))
-    if compared != _evaluation_hashes(fingerprints):
+    if compared != _evaluation_hashes(request.fingerprints):
         shared = ["what valid and test share with train was not compared again: the shards hold no text"]
     report = [*report, *(line for other in others.values() for line in other.report.lines()), *shared]
-    return _encoded_shards(request, tokenizer, shards, report, others, facts, ([], []))
+    return _prepared(request, tokenizer, shards, {}, report, others, facts, ([], []))
 
 
-def _make_shards(request: _DataRequest, fingerprints: Fingerprints) -> _EncodedCorpora:
-    """Tokenise the text into shards, in a few passes with little of it in memory."""
-    folder = request.run / SHARDS
-    request.log("reading the training text, which stays on disk")
-    train, others = read_corpora(request.data, scan)
-    shutil.rmtree(folder, ignore_errors=True)  # only now: if text is missing, the shards made from it are kept
+def _encode(request: _DataRequest, on_disk: bool) -> PreparedData:
+    """Read and tokenise the text: into memory, or `on_disk`, in a few passes with little of the text in memory."""
+    data, folder, log = request.data, request.run / SHARDS, request.log if on_disk else _ignore
+    log("reading the training text, which stays on disk")
+    read: Read[TrainingCorpus] = scan if on_disk else read_corpus
+    train, others = read_corpora(data, read)
+    if on_disk:
+        shutil.rmtree(folder, ignore_errors=True)  # only now: if text is missing, the shards made from it are kept
     held_out: Corpus | None = None
     if "valid" not in others:
-        request.log("holding out pairs for validation")
+        log("holding out pairs for validation")
         train, held_out = hold_out(train, request.seed)
         others["valid"] = held_out
+    links = _read_links(data, train)
     learns = isinstance(request.tokenizer, TokenizerSettings)
-    request.log("learning the vocabulary" if learns else "inspecting the text")
+    log("learning the vocabulary" if learns else "inspecting the text")
     sources, targets = _sample([*train.values()])
     tokenizer = request.learn_tokenizer(sources, targets)
     sample = spread(sources), spread(targets)
     del sources, targets  # millions of lines
-    cache_key = _cache_key(request, tokenizer, fingerprints)
+    cache_key = _cache_key(request, tokenizer)
     overlaps = {name: Overlap(other) for name, other in others.items()}
-    shards, facts = {}, {}
+    examples, facts = dict[str, Sequence[Example]](), dict[str, CorpusFacts]()
     for name, corpus in train.items():
-        request.log(f"tokenising the {len(corpus):,} pairs of {name}, into {folder / name}")
+        log(f"tokenising the {len(corpus):,} pairs of {name}, into {folder / name}")
         digest = CorpusDigest()
         pairs = _observed(corpus, [digest, *overlaps.values()])
-        shards[name] = write_shards(folder / name, pairs, tokenizer, cache_key)
+        if on_disk:
+            examples[name] = write_shards(folder / name, pairs, tokenizer, cache_key)
+        else:
+            examples[name] = encode_pairs(*_sides(pairs), tokenizer, links.get(name))
         facts[name] = digest.facts()
     report = [line for corpus in train.values() for line in corpus.report.lines()]
     shared = [line for name, overlap in overlaps.items() for line in overlap.lines(name)]
-    summary = {
-        "cache_key": cache_key,
-        "report": report,
-        "facts": {name: asdict(values) for name, values in facts.items()},
-        "held_out": held_out and [(pair.source, pair.target, pair.line) for pair in held_out],
-        "compared_with": _evaluation_hashes(fingerprints),
-        "shared": shared,
-    }
-    write_text(folder / SUMMARY, json.dumps(summary, indent=1))  # last: without it the folder does not count
+    if on_disk:
+        summary = {
+            "cache_key": cache_key,
+            "report": report,
+            "facts": {name: asdict(values) for name, values in facts.items()},
+            "held_out": held_out and [(pair.source, pair.target, pair.line) for pair in held_out],
+            "compared_with": _evaluation_hashes(request.fingerprints),
+            "shared": shared,
+        }
+        write_text(folder / SUMMARY, json.dumps(summary, indent=1))  # last: without it the folder does not count
     report += [*(line for other in others.values() for line in other.report.lines()), *shared]
-    return _encoded_shards(request, tokenizer, shards, report, others, facts, sample)
+    return _prepared(request, tokenizer, examples, links, report, others, facts, sample)
 
 
-def _encoded_shards(
+def _prepared(
     request: _DataRequest,
     tokenizer: Tokenizer,
-    shards: Mapping[str, Shards],
+    examples: Mapping[str, Sequence[Example]],
+    links: Mapping[str, WordLinks],
     report: list[str],
     others: Mapping[str, Corpus],
     facts: Mapping[str, CorpusFacts],
     sample: TextSample,
-) -> _EncodedCorpora:
-    dropout = request.batching.subword_dropout
-    return _EncodedCorpora(
-        report=report,
+) -> PreparedData:
+    """Make batches of tokenised corpora."""
+    batching, dropout = request.batching, request.batching.subword_dropout
+    streams = [
+        BatchStream(
+            part,
+            batching,
+            request.seed + number,
+            resampler(part, tokenizer, dropout, links.get(name)) if dropout else None,
+        )
+        for number, (name, part) in enumerate(examples.items())
+    ]
+    weights = [request.data.weights[name] for name in examples]
+    return PreparedData(
+        report=(*report, *(word_links.report for word_links in links.values())),
         tokenizer=tokenizer,
-        longest_source=max(part.longest_source for part in shards.values()),
+        longest_source=max(map(_longest_source, examples.values())),
         valid=others["valid"],
-        examples=dict(shards),
-        resamplers={
-            name: stored_resampler(part, tokenizer, dropout) if dropout else None for name, part in shards.items()
-        },
+        batches=streams[0] if len(streams) == 1 else Mixture(streams, weights, request.seed),
+        pairs=sum(map(len, examples.values())),
         facts={**facts, **{name: corpus.facts() for name, corpus in others.items()}},
+        changes=request.compare(),
         sample=sample,
     )
 
 
-def _sample(corpora: Sequence[FilteredCorpus]) -> tuple[list[str], list[str]]:
+def _longest_source(examples: Sequence[Example]) -> int:
+    return examples.longest_source if isinstance(examples, Shards) else max(len(item.source) for item in examples)
+
+
+def _sample(corpora: Sequence[TrainingCorpus]) -> tuple[list[str], list[str]]:
     """Return both sides of pairs spread evenly over all corpora: those that `Tokenizer.train` would sample itself."""
     step = sampling_stride(sum(len(corpus) for corpus in corpora))
-    rows = islice(chain.from_iterable(corpus.rows() for corpus in corpora), 0, None, step)
-    pairs = [(clean(source), clean(target)) for _, source, target in rows]
-    return [source for source, _ in pairs], [target for _, target in pairs]
+    return _sides(islice(chain.from_iterable(corpora), 0, None, step))
 
 
-def _observed(pairs: Iterable[Pair], observers: Sequence[_PairObserver]) -> Iterator[Pair]:
+def _sides(pairs: Iterable[Pair]) -> tuple[list[str], list[str]]:
+    sides = [(pair.source, pair.target) for pair in pairs]
+    return [source for source, _ in sides], [target for _, target in sides]
+
+
+def _observed(pairs: Iterable[Pair], observers: Sequence[CorpusDigest | Overlap]) -> Iterator[Pair]:
     """Yield the pairs, after each was passed to the observers."""
     for chunk in chunks(pairs):
         for observer in observers:
@@ -405,11 +370,11 @@ def _memory_bytes() -> float:
         return math.inf
 
 
-def _cache_key(request: _DataRequest, tokenizer: Tokenizer, fingerprints: Fingerprints) -> dict[str, Any]:
+def _cache_key(request: _DataRequest, tokenizer: Tokenizer) -> dict[str, Any]:
     """Return everything that determines the content of the shards, as plain values."""
-    evaluation = _evaluation_hashes(fingerprints)
+    evaluation = _evaluation_hashes(request.fingerprints)
     return {
-        "files": {role: entry["sha256"] for role, entry in fingerprints.items() if role not in evaluation},
+        "files": {role: entry["sha256"] for role, entry in request.fingerprints.items() if role not in evaluation},
         "filters": asdict(request.data.filters),
         "held_out_seed": None if "valid" in request.data.evaluation_files else request.seed,
         "vocabulary": tokenizer.fingerprint,
@@ -425,9 +390,5 @@ def _evaluation_hashes(fingerprints: Fingerprints) -> dict[str, str]:
     return {role: entry["sha256"] for role, entry in fingerprints.items() if role.split(".")[0] in EVALUATION}
 
 
-def _skip(*_: object) -> None:
-    """Stand in for reading a training corpus."""
-
-
 def _ignore(*_: object) -> None:
-    """Stand in for a callback that was not given."""
+    """Stand in for a callback that was not given, and for reading a training corpus."""

@@ -45,28 +45,13 @@ class CaptionCorpus:
         return {"path": str(self.caption_set.folder), "bytes": self.file_bytes, "sha256": self.digest}
 
 
-@dataclass(frozen=True)
-class CaptionCorpora:
-    """The training and validation images of a run, and the report on skipped and shared ones."""
-
-    train: CaptionCorpus
-    valid: CaptionCorpus
-    notes: list[str]
-
-
-@dataclass(frozen=True)
-class CaptionBatches:
-    """The batches of a caption corpus, and what was decided about mirroring."""
-
-    stream: BatchStream
-    longest_caption: int  # tokens of the longest training caption, without EOS
-    flip_note: str
-
-
 def read_caption_corpora(
     images: ImageSettings, max_words: int, seed: int, cache_folder: Path, log: Log
-) -> CaptionCorpora:
-    """Read and decode training and validation images. Raises DataError with all causes at once, unless skipping."""
+) -> tuple[CaptionCorpus, CaptionCorpus, list[str]]:
+    """Read and decode training and validation images; also return what was skipped and what both share.
+
+    Raises DataError with all causes at once, unless skipping.
+    """
     problems = Problems(images.skip_bad)
     caption_sets = _read_caption_sets(images, max_words, seed, problems)
     log(f"reading {sum(map(len, caption_sets)):,} images")
@@ -79,7 +64,7 @@ def read_caption_corpora(
         for caption_set, cache in zip(caption_sets, caches, strict=True)
     )
     notes = [_shared_images(train.caption_set, valid.caption_set), *report_uncaptioned(caption_sets)]
-    return CaptionCorpora(train, valid, [*notes, *problems.lines()])
+    return train, valid, [*notes, *problems.lines()]
 
 
 def read_caption_corpus(
@@ -99,33 +84,33 @@ def read_caption_corpus(
 
 def caption_batches(
     train: CaptionCorpus, images: ImageSettings, tokenizer: Tokenizer, batching: BatchingSettings, seed: int
-) -> CaptionBatches:
-    """Make the batch stream of a caption corpus, with image augmentation and subword regularisation if set."""
+) -> tuple[BatchStream, str]:
+    """Make the batch stream of a caption corpus, with image augmentation and subword regularisation if set.
+
+    Also return what was decided about mirroring.
+    """
     free, flip_note = flippable(train.caption_set, images, tokenizer.settings.kind in ("char", "whitespace"))
-    examples, numbers, texts = caption_examples(train, tokenizer, images.captions_per_image)
+    examples, numbers = caption_examples(train, tokenizer, images.captions_per_image)
     dropout = batching.subword_dropout
     resample = None
     if dropout or varies(images, free, train.images):
-        captions = texts if dropout else None
-        resample = augmented(examples, [free[n] for n in numbers], images, captions, tokenizer, dropout)
-    longest = max(len(target) for example in examples for target in example.targets) - 1
-    return CaptionBatches(BatchStream(examples, batching, seed, resample), longest, flip_note)
+        resample = augmented(examples, [free[n] for n in numbers], images, tokenizer, dropout)
+    return BatchStream(examples, batching, seed, resample), flip_note
 
 
 def caption_examples(
     corpus: CaptionCorpus, tokenizer: Tokenizer, captions_per_image: int
-) -> tuple[list[Example], list[int], list[list[str]]]:
-    """Encode images with up to `captions_per_image` of their captions; also return each one's image and its texts."""
+) -> tuple[list[Example], list[int]]:
+    """Encode images with up to `captions_per_image` of their captions; also return the number of each one's image."""
     ids = iter(tokenizer.target.encode_all(corpus.caption_set.captions))
-    examples, numbers, texts = list[Example](), list[int](), list[list[str]]()
+    examples, numbers = list[Example](), list[int]()
     for number, (image, captioned) in enumerate(zip(corpus.images, corpus.caption_set.images, strict=True)):
         targets = [[*next(ids), EOS] for _ in captioned.captions]
         for start in range(0, len(targets), captions_per_image):
             first, *rest = targets[start : start + captions_per_image]
             examples.append(Example(image, first, tuple(rest)))
             numbers.append(number)
-            texts.append(list(captioned.captions[start : start + captions_per_image]))
-    return examples, numbers, texts
+    return examples, numbers
 
 
 def _read_caption_sets(

@@ -22,7 +22,7 @@ import numpy.typing as npt
 from regard.common.atomic import atomic_folder, write_text
 from regard.common.errors import DataError
 from regard.common.reading import file_bytes, parse_json
-from regard.data.batch import Example, IntArray, StoredExamples
+from regard.data.batch import Example, IntArray
 from regard.data.pairs import Pair, chunks
 from regard.data.tokenizer import Tokenizer
 from regard.data.vocabulary import EOS, Vocabulary
@@ -50,7 +50,7 @@ class _Side:
         return ids
 
 
-class Shards(StoredExamples):
+class Shards(Sequence[Example]):
     """The pairs of a folder of shards as examples; they are read on demand."""
 
     def __init__(self, folder: Path, index: Mapping[str, Any]) -> None:

@@ -28,15 +28,12 @@ class FilteredCorpus:
         return self.report.kept
 
     def __iter__(self) -> Iterator[Pair]:
-        return (_pair(row) for row in self.rows())
-
-    def rows(self) -> Iterator[tuple[int, str, str]]:
-        """Yield line number, source and target of each pair, not cleaned yet, to save time if few are used."""
         reader = PairReader(self.files)
         for chunk in chunks((line, source, target) for line, (source, target) in enumerate(reader, 1)):
             start = (chunk[0][0] - 1) // 8
             bits = self.keep_bits[start : start + -(-len(chunk) // 8)]
-            yield from compress(chunk, np.unpackbits(bits, count=len(chunk)).tolist())
+            kept = compress(chunk, np.unpackbits(bits, count=len(chunk)).tolist())
+            yield from (Pair(clean(source), clean(target), line) for line, source, target in kept)
         if reader.count != self.report.read:
             raise DataError(
                 f"{' and '.join(self.files.names)}: had {self.report.read:,} lines a moment ago and {reader.count:,} "
@@ -62,8 +59,3 @@ def scan(files: PairFiles, filters: Filters | None = None, name: str = "train") 
     ]
     report = pair_filter.report(name, reader)
     return FilteredCorpus(files, np.concatenate(masks), report)
-
-
-def _pair(row: tuple[int, str, str]) -> Pair:
-    line, source, target = row
-    return Pair(clean(source), clean(target), line)

@@ -52,7 +52,7 @@ class WordLinks:
         return self.rows[index]
 
 
-def read_word_links(path: str, pairs: Sequence[Pair], lines: int, name: str, max_line: int = MAX_LINE) -> WordLinks:
+def read_word_links(path: str, pairs: Iterable[Pair], lines: int, name: str, max_line: int = MAX_LINE) -> WordLinks:
     """Read the alignments of these pairs of corpus `name` from a file with one line for each of its `lines`.
 
     A word with a sure link keeps only sure ones, any other its possible ones. Raises DataError with all causes.

@@ -83,12 +83,8 @@ def validation_scores(
     outputs: Sequence[str], references: Sequence[Sequence[str]], tokenize: WordTokenizer = words
 ) -> dict[str, float]:
     """Return the scores that are logged when a captioner is validated during training."""
-    ciders = cider_scores(outputs, references, tokenize)
-    return {
-        "chrf": float(CHRF().corpus_score(list(outputs), _streams(references)).score),
-        "bleu": _bleu(4, outputs, references, tokenize),
-        "cider": sum(ciders) / max(1, len(ciders)),
-    }
+    scores = {score.name: score.value for score in caption_scores(outputs, references, tokenize)}
+    return {"chrf": scores["chrF"], "bleu": scores["BLEU-4"], "cider": scores["CIDEr-D"]}
 
 
 def _bleu(n: int, outputs: Sequence[str], references: Sequence[Sequence[str]], tokenize: WordTokenizer) -> float:

@@ -21,7 +21,7 @@ from typing import Any
 import torch
 
 from regard.common.errors import WorkerError
-from regard.common.processes import module_command
+from regard.common.processes import module_command, peak_memory
 
 ROUNDS = 3
 MANY, ALONE = 200, 20
@@ -100,19 +100,10 @@ def serve(run: str, device: str, options: str) -> None:
             began = time.perf_counter()
             translate([source], **search)
             latencies.append(time.perf_counter() - began)
-        values = {"tokens_per_second": speed, "latency": statistics.median(latencies), "memory": _peak()}
+        values = {"tokens_per_second": speed, "latency": statistics.median(latencies), "memory": peak_memory() or 0.0}
         print(json.dumps(values), flush=True)
 
 
 def _spread(items: Sequence[str], count: int) -> list[str]:
     """Return at most `count` items, evenly spread."""
     return [items[len(items) * number // count] for number in range(count)] if len(items) > count else list(items)
-
-
-def _peak() -> float:
-    """Return the peak memory of this process in MiB; 0 if the system does not keep it."""
-    try:
-        import resource
-    except ImportError:
-        return 0.0
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (2**20 if sys.platform == "darwin" else 1024)

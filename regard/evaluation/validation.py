@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import warnings
-from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 
 from regard.common.errors import LineWarning
-from regard.data.batch import Example
 from regard.data.batch_stream import BatchingSettings, BatchStream
 from regard.data.bleu_tokenizer import bleu_tokenizer
 from regard.data.corpus import Corpus
@@ -28,28 +28,23 @@ GREEDY = {"beam": 1, "groups": 1, "mbr": False, "sample": False, "temperature": 
 """Search settings that make any search greedy."""
 
 
-class _Validator(ABC):
+@dataclass(frozen=True)
+class Validator:
     """The `validate` callable of the trainer: called with a model, it returns values for the journal.
 
-    These are `loss` (nats per token, without label smoothing), scores of the outputs of greedy search, and under
-    `attention` the entropy of each attention layer in nats.
+    These are `loss` (nats per token, without label smoothing) on all of `batches`, the scores that `score` computes
+    from the outputs of greedy search, and under `attention` the entropy of each attention layer in nats.
     """
 
-    def __init__(self, examples: list[Example], tokenizer: Tokenizer, settings: FolderSettings) -> None:
-        self.batches = BatchStream(examples, BatchingSettings(tokens=4096), seed=0)
-        self.tokenizer = tokenizer
-        self.settings = settings.with_values(search={**settings.search.model_dump(), **GREEDY})
+    batches: BatchStream
+    score: Callable[[Model], dict[str, float]]
 
     def __call__(self, model: Model) -> dict[str, Any]:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", LineWarning)  # early in training every model repeats itself
-            scores = self._scores(model)
+            scores = self.score(model)
         batch = self.batches.epoch(0)[0].batch().to(device_of(model))
         return {"loss": self._loss(model), **scores, "attention": attention_entropy(model, batch)}
-
-    @abstractmethod
-    def _scores(self, model: Model) -> dict[str, float]:
-        """Return the scores of the model's outputs."""
 
     @torch.no_grad()
     def _loss(self, model: Model) -> float:
@@ -58,37 +53,28 @@ class _Validator(ABC):
         return sum(float(loss.cross_entropy) for loss in losses) / sum(loss.tokens for loss in losses)
 
 
-class TranslationValidator(_Validator):
-    """Validates a translator: loss on all pairs, `chrf` and `bleu` on the first `max_outputs`."""
-
-    def __init__(self, corpus: Corpus, tokenizer: Tokenizer, settings: FolderSettings, max_outputs: int) -> None:
-        super().__init__(encode_pairs(corpus.sources, corpus.targets, tokenizer), tokenizer, settings)
-        self.sources, self.targets = corpus.sources[:max_outputs], corpus.targets[:max_outputs]
-
-    def _scores(self, model: Model) -> dict[str, float]:
-        translations = Translator(model, self.tokenizer, self.settings).translate(self.sources)
-        tokenizer = bleu_tokenizer(self.settings.languages.target)
-        return chrf_and_bleu([translation.text for translation in translations], self.targets, tokenizer)
-
-
-class CaptionValidator(_Validator):
-    """Validates a captioner: loss on all captions, `chrf`, `bleu` and `cider` on the first `max_outputs` images."""
-
-    def __init__(self, corpus: CaptionCorpus, tokenizer: Tokenizer, settings: FolderSettings, max_outputs: int) -> None:
-        examples, _, _ = caption_examples(corpus, tokenizer, captions_per_image=5)
-        super().__init__(examples, tokenizer, settings)
-        self.images, self.references = corpus.images[:max_outputs], corpus.caption_set.references[:max_outputs]
-
-    def _scores(self, model: Model) -> dict[str, float]:
-        captions = Captioner(model, self.tokenizer, self.settings).caption(list(self.images))
-        tokenize = tokenizer_for(self.settings.tokenizer)
-        return validation_scores([caption.text for caption in captions], self.references, tokenize)
-
-
 def make_validator(
     data: Corpus | CaptionCorpus, tokenizer: Tokenizer, settings: FolderSettings, max_outputs: int
-) -> TranslationValidator | CaptionValidator:
-    """Make the trainer's `validate` callable for sentence pairs or captioned images; `max_outputs` are decoded."""
+) -> Validator:
+    """Make the validator of sentence pairs (`chrf` and `bleu`) or of captioned images (`cider` too).
+
+    The first `max_outputs` sources are decoded.
+    """
+    settings = settings.with_values(search={**settings.search.model_dump(), **GREEDY})
     if isinstance(data, CaptionCorpus):
-        return CaptionValidator(data, tokenizer, settings, max_outputs)
-    return TranslationValidator(data, tokenizer, settings, max_outputs)
+        examples, _ = caption_examples(data, tokenizer, captions_per_image=5)
+        images, references = list(data.images[:max_outputs]), data.caption_set.references[:max_outputs]
+
+        def score(model: Model) -> dict[str, float]:
+            captions = Captioner(model, tokenizer, settings).caption(images)
+            return validation_scores([item.text for item in captions], references, tokenizer_for(settings.tokenizer))
+    else:
+        examples = encode_pairs(data.sources, data.targets, tokenizer)
+        sources, targets = data.sources[:max_outputs], data.targets[:max_outputs]
+
+        def score(model: Model) -> dict[str, float]:
+            translations = Translator(model, tokenizer, settings).translate(sources)
+            language = settings.languages.target
+            return chrf_and_bleu([item.text for item in translations], targets, bleu_tokenizer(language))
+
+    return Validator(BatchStream(examples, BatchingSettings(tokens=4096), seed=0), score)

@@ -12,13 +12,14 @@ import torch
 
 from regard.common.atomic import atomic_folder, write_text
 from regard.common.errors import ExportError
-from regard.data.vocabulary import BOS, EOS, Vocabulary
+from regard.data.vocabulary import EOS, Vocabulary
 from regard.interchange.ctranslate2_model import CTranslate2, import_ctranslate2
-from regard.interchange.parity import Parity, check_new
+from regard.interchange.parity import Parity, best_targets, check_new
 from regard.interchange.probe_sentences import real_sentences
 from regard.model_folder import CONFIG, ModelFolder, load_folder, model_fingerprint
-from regard.models import Batch, ModelSettings, ctranslate2_obstacles
-from regard.search import Hypothesis, SearchSettings, search
+from regard.models import ModelSettings, ctranslate2_obstacles
+from regard.search import SearchSettings
+from regard.search.forced_decoding import force_decode
 
 Precision = Literal["float32", "int8", "int8_float32", "int8_float16", "int8_bfloat16", "int16", "float16", "bfloat16"]
 PRECISIONS: dict[Precision, tuple[float, float]] = {
@@ -85,36 +86,15 @@ def compare(model: ModelFolder, exported: CTranslate2, sentences: Sequence[str],
     mismatches = dict[str, int]()
     targets = list[tuple[int, ...]]()
     for name, settings in ((GREEDY, greedy), (BEAM, wide)):
-        original = [hypotheses[0].ids for hypotheses in _search(model, sources, settings)]
+        original = best_targets(model, sources, settings)
         converted = [hypotheses[0].ids for hypotheses in exported.search(sources, settings)]
         mismatches[name] = sum(a != b for a, b in zip(original, converted, strict=True))
         targets = targets or original
-    pairs = zip(_log_probs(model, sources, targets), exported.score(sources, targets), strict=True)
+    forced = (item.log_probs.tolist() for item in force_decode(model.model, sources, targets, with_attention=False))
+    pairs = zip(forced, exported.score(sources, targets), strict=True)
     differences = [abs(a - b) for original, converted in pairs for a, b in zip(original, converted, strict=True)]
     mean = sum(differences) / len(differences)
     return Parity(len(sources), origin, "mean difference of log-probabilities a token", mean, mismatches)
-
-
-def _search(model: ModelFolder, sources: Sequence[Sequence[int]], settings: SearchSettings) -> list[list[Hypothesis]]:
-    hypotheses = []
-    for source in sources:
-        with torch.inference_mode():
-            encoded = model.model.encode(Batch(torch.tensor([source])))
-        hypotheses += search(model.model, encoded, [len(source)], settings)
-    return hypotheses
-
-
-@torch.inference_mode()
-def _log_probs(
-    model: ModelFolder, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]
-) -> list[list[float]]:
-    """Return the log-probability of each token of given targets, and of the end of sentence."""
-    results = []
-    for source, target in zip(sources, targets, strict=True):
-        features = model.model(Batch(torch.tensor([source])), torch.tensor([[BOS, *target]]))
-        log_probs = model.model.project(features)[0].log_softmax(-1)
-        results.append(log_probs.gather(1, torch.tensor([*target, EOS])[:, None])[:, 0].tolist())
-    return results
 
 
 def _check(parity: Parity, precision: Precision) -> None:

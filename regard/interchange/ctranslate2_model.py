@@ -7,10 +7,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import torch
 from pydantic import TypeAdapter
 
 from regard.common.errors import MissingExtra
+from regard.common.processes import torch_threads
 from regard.common.reading import file_bytes, parse_json
 from regard.data.vocabulary import BOS, EOS, PAD, UNK
 from regard.search import Hypothesis, LengthPenalty, SearchSettings
@@ -37,11 +37,8 @@ class CTranslate2:
 
     def __init__(self, export: Path, max_source: int, max_target: int | None) -> None:
         ctranslate2 = import_ctranslate2("an export to CTranslate2")
-        before = torch.get_num_threads()
-        try:
+        with torch_threads():  # making a translator changes PyTorch's number of threads
             self._translator = ctranslate2.Translator(str(export), inter_threads=1, intra_threads=0)
-        finally:
-            torch.set_num_threads(before)  # making a translator changes PyTorch's number of threads
         self.max_source, self.max_target = max_source, max_target
         self._source, self._target = _vocabularies(export)
         self._ids = {token: i for i, token in enumerate(self._target)}

@@ -22,7 +22,7 @@ from regard.data.tokenizer import Tokenizer, TokenizerSettings
 from regard.data.vocabulary import BOS, EOS, PAD, UNK, TableVocabulary, Vocabulary, vocabulary_of
 from regard.interchange import marian
 from regard.interchange.checksums import check_sums, write_sums
-from regard.interchange.parity import Parity, check_new
+from regard.interchange.parity import Parity, best_targets, check_new
 from regard.interchange.probe_sentences import real_sentences
 from regard.model_folder import (
     WEIGHTS,
@@ -37,7 +37,7 @@ from regard.model_folder import (
     save_weights,
 )
 from regard.models import Batch, build, count_parameters, huggingface_obstacles
-from regard.search import SearchSettings, search
+from regard.search import SearchSettings
 
 CONFIG, GENERATION, TOKENIZER = "config.json", "generation_config.json", "tokenizer_config.json"
 PYTORCH = "pytorch_model.bin"
@@ -141,10 +141,11 @@ def compare(model: ModelFolder, folder: Path, sentences: Sequence[str], origin: 
     pairs = zip(sentences, rows, strict=True)
     mismatches = {TOKENISATION: sum(their_tokenizer(text).input_ids != [source[i] for i in ids] for text, ids in pairs)}
     mismatches[GREEDY], difference = 0, 0.0
+    settings = SearchSettings(beam=1, max_ratio=1e-6, max_extra=MAX_TOKENS)
     for batch in (rows[start : start + BATCH_SIZE] for start in range(0, len(rows), BATCH_SIZE)):
         ids, keep = pad(batch)
         their_ids, mask = torch.tensor(source)[ids], torch.ones_like(ids) if keep is None else keep.long()
-        targets = _greedy(model, Batch(ids, keep), [len(row) for row in batch])
+        targets = best_targets(model, batch, settings)
         outputs = theirs.generate(
             their_ids, attention_mask=mask, num_beams=1, do_sample=False, max_length=MAX_TOKENS + 1
         ).tolist()
@@ -179,13 +180,6 @@ def _unusable(problem: Exception) -> str:
         f"transformers is installed but cannot be imported ({reason_of(problem)}); install the torchvision that was "
         "built for this torch, or uninstall torchvision, which Marian models do not need"
     )
-
-
-def _greedy(model: ModelFolder, batch: Batch, source_lengths: Sequence[int]) -> list[tuple[int, ...]]:
-    """Return the token ids that our greedy search finds, at most `MAX_TOKENS`."""
-    settings = SearchSettings(beam=1, max_ratio=1e-6, max_extra=MAX_TOKENS)
-    results = search(model.model, model.model.encode(batch), source_lengths, settings)
-    return [hypotheses[0].ids for hypotheses in results]
 
 
 def _check(parity: Parity) -> None:

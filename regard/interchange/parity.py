@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from regard.common.errors import ExportError
+from regard.model_folder import ModelFolder
+from regard.runtime.engine import DecodeRequest, decode_requests
+from regard.search import SearchSettings, Task
 
 
 @dataclass(frozen=True)
@@ -35,3 +38,19 @@ def check_new(folder: Path) -> None:
     """Raise ExportError if a folder to be written holds something already."""
     if folder.exists() and any(folder.iterdir()):
         raise ExportError(f"{folder}: there is something already; choose a new folder, or remove this one")
+
+
+def best_targets(
+    model: ModelFolder,
+    sources: Sequence[Sequence[int]],
+    settings: SearchSettings,
+    byte_tokens: Mapping[int, bytes] | None = None,
+) -> list[tuple[int, ...]]:
+    """Return the best target of each source (ids, end of sentence included) that the original finds with PyTorch.
+
+    `byte_tokens`: see `Task`.
+    """
+    limits = (settings.max_steps(len(source), model.model.max_target) for source in sources)
+    tasks = (Task(index, limit, byte_tokens=byte_tokens or {}) for index, limit in enumerate(limits))
+    requests = [DecodeRequest(*item) for item in zip(sources, tasks, strict=True)]
+    return [hypotheses[0].ids for hypotheses in decode_requests(model.model, requests, settings)]

@@ -17,18 +17,17 @@ from regard.common.reading import is_runtime_file
 from regard.common.version import __version__
 from regard.data.languages import Languages
 from regard.data.vocabulary import EOS
-from regard.interchange.parity import Parity
+from regard.interchange.parity import Parity, best_targets
 from regard.interchange.probe_sentences import real_sentences
 from regard.model_folder import ModelFolder, load_folder, load_language_id, model_fingerprint
 from regard.models import Model
 from regard.pipeline import RuntimeTranslator, Translator
 from regard.pipeline.export_cache import export_name, write_export
 from regard.pipeline.loading import alignment_choice
-from regard.runtime.engine import DecodeRequest, decode_requests
 from regard.runtime.engine.packed_model import pack_model, why_not_packed
 from regard.runtime.engine.program import Precision
 from regard.runtime.engine.runtime_file import FORMAT, runtime_file, share_embeddings
-from regard.search import LengthPenalty, SearchSettings, Task
+from regard.search import LengthPenalty, SearchSettings
 from regard.search.forced_decoding import force_decode
 
 Embeddings = Literal["table", "packed"]
@@ -156,14 +155,10 @@ def compare(model: ModelFolder, exported: RuntimeTranslator, sentences: Sequence
         lines = exported.model.translate(sentences, options)
         # Lines that are split, or copied because they have no letters, are not searched as one source.
         whole = [(ids, line.hypotheses[0]) for ids, line in zip(sources, lines, strict=True) if line.source]
-        requests = [
-            DecodeRequest(ids, Task(index, max_steps, byte_tokens=model.tokenizer.target.byte_tokens))
-            for index, (ids, _) in enumerate(whole)
-            for max_steps in [settings.max_steps(len(ids), model.model.max_target)]
-        ]
-        targets = decode_requests(model.model, requests, settings)
-        mismatches[name] = sum(t[0].ids != best.ids for t, (_, best) in zip(targets, whole, strict=True))
-        forced = force_decode(model.model, [ids for ids, _ in whole], [best.ids for _, best in whole], False)
+        searched = [ids for ids, _ in whole]
+        targets = best_targets(model, searched, settings, model.tokenizer.target.byte_tokens)
+        mismatches[name] = sum(ids != best.ids for ids, (_, best) in zip(targets, whole, strict=True))
+        forced = force_decode(model.model, searched, [best.ids for _, best in whole], False)
         penalty = LengthPenalty(settings.length_penalty)
         scores = (float(item.log_probs.sum()) / penalty(len(item.log_probs)) for item in forced)
         differences += [abs(h.score - s) / max(1.0, abs(s)) for (_, h), s in zip(whole, scores, strict=True)]

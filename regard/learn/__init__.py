@@ -17,14 +17,10 @@ if TYPE_CHECKING:
 
 __all__ = ["Answer", "BlockWalkthrough", "SoftDictionary", "Walkthrough", "walkthrough", "walkthrough_block"]
 
-__getattr__, __dir__ = lazy_names(
-    __name__,
-    {
-        "Answer": "lessons.soft_dictionary",
-        "BlockWalkthrough": "lessons.block",
-        "SoftDictionary": "lessons.soft_dictionary",
-        "Walkthrough": "lessons.worked_example",
-        "walkthrough": "lessons.worked_example",
-        "walkthrough_block": "lessons.block",
-    },
-)
+_MODULES = {
+    "lessons.block": ("BlockWalkthrough", "walkthrough_block"),
+    "lessons.soft_dictionary": ("Answer", "SoftDictionary"),
+    "lessons.worked_example": ("Walkthrough", "walkthrough"),
+}
+
+__getattr__, __dir__ = lazy_names(__name__, _MODULES)

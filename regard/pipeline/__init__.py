@@ -36,18 +36,12 @@ __all__ = [
 ]
 
 _MODULES = {
-    "AlignmentChoice": "translation",
-    "Caption": "captioner",
-    "Captioner": "captioner",
-    "ImageInput": "captioner",
-    "RuntimeTranslator": "runtime_translator",
-    "Translation": "translation",
-    "Translator": "translator",
-    "last_layer": "translation",
-    "load": "loading",
-    "load_captioner": "loading",
-    "load_translator": "loading",
-    "open_runtime": "opening",
+    "captioner": ("Caption", "Captioner", "ImageInput"),
+    "loading": ("load", "load_captioner", "load_translator"),
+    "opening": ("open_runtime",),
+    "runtime_translator": ("RuntimeTranslator",),
+    "translation": ("AlignmentChoice", "Translation", "last_layer"),
+    "translator": ("Translator",),
 }
 
 __getattr__, __dir__ = lazy_names(__name__, _MODULES)

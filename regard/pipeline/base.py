@@ -155,11 +155,12 @@ class BasePipeline:
             warnings.warn(LineWarning(index, message), stacklevel=4)
 
 
-def word_texts(vocabulary: Vocabulary, ids: Sequence[int], words: Sequence[int]) -> tuple[str, ...]:
-    """Return the text of each word, decoded from its tokens; `words` has the word index of each token."""
-    count = max(words, default=-1) + 1
-    tokens: list[list[int]] = [[] for _ in range(count)]
+def read_side(vocabulary: Vocabulary, ids: Sequence[int]) -> tuple[tuple[str, ...], tuple[int, ...], tuple[str, ...]]:
+    """Return what readings say of one side: its tokens, the word index of each, and the text of each word."""
+    tokens = vocabulary.tokens(ids)
+    words = vocabulary.word_indices(tokens)
+    of_word: list[list[int]] = [[] for _ in range(max(words, default=-1) + 1)]
     for token, word in zip(ids, words, strict=True):
         if word >= 0:
-            tokens[word].append(token)
-    return tuple(map(vocabulary.decode, tokens))
+            of_word[word].append(token)
+    return tuple(tokens), tuple(words), tuple(map(vocabulary.decode, of_word))

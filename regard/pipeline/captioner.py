@@ -20,7 +20,7 @@ from regard.attention.alignment_choice import AlignmentChoice
 from regard.common.errors import DataError
 from regard.data.images import ImageSizeSettings, SourcePixels, load_pixels, source_pixels
 from regard.data.vocabulary import EOS
-from regard.pipeline.base import BasePipeline, word_texts
+from regard.pipeline.base import BasePipeline, read_side
 from regard.pipeline.translation import last_layer, result_html
 from regard.runtime.engine import DecodeRequest
 from regard.search import NO_CONSTRAINTS, Constraints, Hypothesis, SearchOptions, SearchSettings
@@ -176,18 +176,16 @@ class Captioner(BasePipeline):
         (rows, columns), (Y, X) = forced.grid, size
         encoder: Any = self.model.encoder
         cells = tuple(f"{row}·{column}" for row in range(1, rows + 1) for column in range(1, columns + 1))
-        ids, vocabulary = [*target, EOS], self.tokenizer.target
-        tokens = vocabulary.tokens(ids)
-        words = vocabulary.word_indices(tokens)
+        tokens, words, texts = read_side(self.tokenizer.target, [*target, EOS])
         return Readings(
             cells,
-            tuple(tokens),
+            tokens,
             tuple(range(len(cells))),
-            tuple(words),
+            words,
             forced.weights,
             forced.roles,
             cells,
-            word_texts(vocabulary, ids, words),
+            texts,
             forced.grid,
             encoder.cell_centre,
             (rows * encoder.stride / Y, columns * encoder.stride / X),

@@ -15,7 +15,7 @@ from regard.common.errors import LineError, UsageError
 from regard.data.sentences import has_letters, has_spaces
 from regard.data.text import clean, too_long
 from regard.data.vocabulary import EOS
-from regard.pipeline.base import BasePipeline, word_texts
+from regard.pipeline.base import BasePipeline, read_side
 from regard.pipeline.line_splitter import LineSplitter
 from regard.pipeline.translation import SPLIT, Translation, as_texts, join_parts, last_layer
 from regard.runtime.engine import DecodeRequest
@@ -283,19 +283,9 @@ class Translator(BasePipeline):
 
     def _readings(self, source: Sequence[int], target: Sequence[int], forced: ForcedDecoding) -> Readings:
         vocabularies, ids = (self.tokenizer.source, self.tokenizer.target), (source, [*target, EOS])
-        tokens = [vocabulary.tokens(side) for vocabulary, side in zip(vocabularies, ids, strict=True)]
-        words = [vocabulary.word_indices(side) for vocabulary, side in zip(vocabularies, tokens, strict=True)]
-        texts = [word_texts(*side) for side in zip(vocabularies, ids, words, strict=True)]
-        return Readings(
-            tuple(tokens[0]),
-            tuple(tokens[1]),
-            tuple(words[0]),
-            tuple(words[1]),
-            forced.weights,
-            forced.roles,
-            texts[0],
-            texts[1],
-        )
+        (source_tokens, source_words, source_texts), (tokens, words, texts) = map(read_side, vocabularies, ids)
+        weights, roles = forced.weights, forced.roles
+        return Readings(source_tokens, tokens, source_words, words, weights, roles, source_texts, texts)
 
 
 def whole_too_long(tokens: int, max_whole: int, why: str) -> str:

@@ -25,7 +25,7 @@ _TIME = re.compile(r"(?:(\d+(?:\.\d+)?)h)?(?:(\d+(?:\.\d+)?)m(?:in)?)?(?:(\d+(?:
 
 @dataclass(frozen=True)
 class BudgetChoice:
-    """The chosen preset, its recipe with updates and warm-up, its trial, and a line for each size that was tried."""
+    """The chosen preset, its recipe with its warm-up, its trial, and a line for each size that was tried."""
 
     preset: str
     recipe: Recipe
@@ -92,10 +92,10 @@ def choose(
     name, updates, warmup, result = best
     recipe = recipes[name]
     recipe = recipe.with_values(
-        training={**recipe.training.model_dump(), "updates": updates, "minutes": None},
+        training={**recipe.training.model_dump(), "minutes": minutes},
         schedule={**recipe.schedule.model_dump(), "warmup": warmup},
     )
-    report.append(f"chosen: {name} for {updates:,} updates, {warmup:,} of them warm-up")
+    report.append(f"chosen: {name} for {minutes:.3g} minutes, about {updates:,} updates, {warmup:,} of them warm-up")
     return BudgetChoice(name, recipe, result, tuple(report))
 
 

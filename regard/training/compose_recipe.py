@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from regard.common.errors import UsageError
+from regard.common.errors import ConfigurationError, UsageError
 from regard.common.settings import merge, override, read_toml
+from regard.data.corpus import CorpusSettings
 from regard.data.languages import Languages, parse_languages
 from regard.data.tokenizer import Tokenizer
-from regard.model_folder import FolderSettings, load_settings, load_tokenizer, read_weights
-from regard.models import build
+from regard.model_folder import FolderSettings, load_settings, load_tokenizer, read_weights, shapes_of
+from regard.training.auto_settings import CorpusSize, corpus_size, describe, suitable
 from regard.training.budget import minutes_of
 from regard.training.recipe import Recipe, preset, read_run_recipe
 from regard.training.schedule import ScheduleSettings, learning_rate
@@ -63,9 +64,7 @@ class ParentRun:
 
     def _shape_conflicts(self, recipe: Recipe) -> list[str]:
         sizes = len(self.tokenizer.source), len(self.tokenizer.target)
-        with torch.device("meta"):
-            model = build(recipe.model, *sizes, recipe.tokenizer.joint)
-        wanted = {name: tuple(weight.shape) for name, weight in model.named_parameters()}
+        wanted = shapes_of(recipe.model, sizes, recipe.tokenizer.joint)
         stored = {name: tuple(weight.shape) for name, weight in self.read_weights().items()}
         different = [name for name in sorted({*wanted, *stored}) if wanted.get(name) != stored.get(name)]
         if not different:
@@ -94,6 +93,7 @@ class TrainRequest:
     seed: int | None = None
     budget: str | None = None
     resume: bool = False
+    _corpora: list[CorpusSize | None] = field(default_factory=list, init=False, repr=False, compare=False)
 
     def check(self, dry_run: bool = False) -> None:
         """Raise UsageError, with all causes, if arguments exclude each other."""
@@ -112,6 +112,9 @@ class TrainRequest:
 
     def compose(self, out: Path | None = None) -> Recipe:
         """The recipe of a run in the folder `out`. Raises ConfigurationError with all causes at once."""
+        return self._compose(out)
+
+    def _compose(self, out: Path | None = None, size: str | None = None) -> Recipe:
         values, where = self._read(out)
         overrides = self._overrides()
         if self.resume:
@@ -122,11 +125,14 @@ class TrainRequest:
             values = merge(_inherit(parent), values)
         in_file = values.pop("preset", None)
         name = self.preset or in_file
-        if name is not None or not _names_a_model(values):
-            data = values["data"]
-            images = "images" in self.data or (isinstance(data, dict) and data.get("images"))
-            values = merge(preset(str(name or (CAPTIONS if images else TEXT))), values)
         above: dict[str, Any] = {"data": dict(self.data)} if self.data else {}
+        if name is not None or not _names_a_model(values):
+            data = override(merge(values, above), overrides)["data"]
+            images = isinstance(data, dict) and data.get("images")
+            start = preset(str(name or size or (CAPTIONS if images else TEXT)))
+            if name is None and not images and not self.resume:
+                start = merge(start, self._suitable(data))
+            values = merge(start, values)
         above |= {"training": {"parent": str(parent.path)}} if parent is not None else {}
         recipe = Recipe.parse(override(merge(values, above), overrides), where)
         if self.resume:  # its own languages hold
@@ -140,7 +146,21 @@ class TrainRequest:
             return {}
         if "images" in self.data or self.recipe or self.preset or self.parent:
             return {self.preset or "this model": recipe}
-        return {name: replace(self, preset=name).compose() for name in SIZES}
+        return {name: self._compose(size=name) for name in SIZES}
+
+    def describe_choices(self, recipe: Recipe) -> list[str]:
+        """What the recipe owes to the size of the corpus, once it is composed; no line if nothing."""
+        return [describe(size, recipe) for size in self._corpora if size is not None]
+
+    def _suitable(self, data: Any) -> dict[str, Any]:
+        """The values that suit the corpus, which is read once; none if its settings or files are wrong."""
+        if not self._corpora:
+            try:
+                self._corpora.append(corpus_size(CorpusSettings.parse(data, "data")))
+            except ConfigurationError:  # `compose` names it with all others
+                self._corpora.append(None)
+        (size,) = self._corpora
+        return {} if size is None else suitable(size)
 
     def _read(self, out: Path | None) -> tuple[dict[str, Any], str]:
         """The values to begin with, and the name of their origin for messages."""

@@ -13,7 +13,7 @@ import torch
 import torch.distributed as torch_distributed
 
 from regard.common.errors import UsageError
-from regard.common.processes import module_command
+from regard.common.processes import module_command, torch_threads
 from regard.data.batch_stream import BatchSource
 from regard.training.budget import Trial, trial
 from regard.training.recipe import Recipe
@@ -62,11 +62,8 @@ def forecast(
         )
     is_cpu, before = device == "cpu", torch.get_num_threads()
     threads = max(1, before // processes)
-    torch.set_num_threads(threads)
-    try:
+    with torch_threads(threads):
         share = trial(recipe, batches, vocabularies, device, processes)
-    finally:
-        torch.set_num_threads(before)
     queueing = max(1.0, processes * threads / before) if is_cpu else 1.0  # more processes than cores take turns
     communication = 0.0
     if processes > 1 and is_cpu:

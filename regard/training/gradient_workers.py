@@ -17,6 +17,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from regard.common.processes import torch_threads
 from regard.data.batch import TrainingBatch
 from regard.layers.dropout import dropout_generator
 from regard.training.loss import Loss, Objective
@@ -50,21 +51,16 @@ class GradientWorkers:
                 copied.training = module.training
         if count == 1:
             return self._share(self._replicas[0], batches, tokens)
-        before = torch.get_num_threads()
-        torch.set_num_threads(self._threads_each)  # MKL has one number for all threads
+        shares = zip(self._replicas, (batches[i::count] for i in range(count)), strict=True)
         try:
-            shares = [batches[i::count] for i in range(count)]
-            futures = [
-                self._pool.submit(self._share, *pair, tokens) for pair in zip(self._replicas, shares, strict=True)
-            ]
-            wait(futures)
+            with torch_threads(self._threads_each):  # MKL has one number for all threads
+                futures = [self._pool.submit(self._share, *share, tokens) for share in shares]
+                wait(futures)
             losses = [future.result() for future in futures]
         except BaseException:
             for replica in self._replicas[1:]:
                 replica.zero_grad(set_to_none=True)
             raise
-        finally:
-            torch.set_num_threads(before)
         self._sum_gradients()
         return [losses[i % count][i // count] for i in range(len(batches))]
 

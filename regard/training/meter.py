@@ -8,11 +8,9 @@ from regard.training.loss import Loss
 
 
 class Meter:
-    """Sums since the last reading, and the seconds of the first `timed` updates."""
+    """Sums since the last reading."""
 
-    def __init__(self, timed: int) -> None:
-        self._timed = timed
-        self._first: list[float] = []
+    def __init__(self) -> None:
         self._smoothed = self._cross_entropy = self._guided = self._linked = self._seconds = self._norm = 0.0
         self._tokens = 0
 
@@ -23,8 +21,6 @@ class Meter:
         self._guided += sum(float(loss.guided) for loss in losses if loss.guided is not None)
         self._linked += sum(float(loss.linked) for loss in losses if loss.linked is not None)
         self._tokens, self._seconds, self._norm = self._tokens + tokens, self._seconds + seconds, norm
-        if len(self._first) < self._timed:
-            self._first.append(seconds)
 
     @property
     def sums(self) -> tuple[float, ...]:
@@ -45,8 +41,3 @@ class Meter:
         self._smoothed = self._cross_entropy = self._guided = self._linked = self._seconds = 0.0
         self._tokens = 0
         return values
-
-    def seconds_per_update(self) -> float:
-        """Mean seconds of an update, without the first five, which warm caches up."""
-        later = self._first[5:] or self._first
-        return sum(later) / len(later)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -13,9 +12,9 @@ from pydantic import Field
 
 from regard.common.atomic import write_text
 from regard.common.errors import ConfigurationError, ModelFolderError, UsageError
-from regard.common.reading import check_links, parse_toml
+from regard.common.reading import check_links, package_toml, parse_toml
 from regard.common.seal import json_digest
-from regard.common.settings import COUNT, FACTOR, LAYERS, MINUTES, SIZE, Settings, merge, read_toml
+from regard.common.settings import COUNT, FACTOR, LAYERS, MINUTES, SIZE, Settings, read_toml
 from regard.data.batch_stream import BatchingSettings
 from regard.data.corpus import CorpusSettings
 from regard.data.tokenizer import TokenizerSettings
@@ -42,7 +41,7 @@ class TrainingSettings(Settings):
         None,
         gt=0,
         le=MINUTES,
-        description="or after so many minutes of training, turned into updates once the speed is known",
+        description="or after so many minutes, with validations; the updates that they came to are then written down",
     )
     label_smoothing: float = Field(
         0.1, ge=0, lt=1, description="share of the probability mass spread over the whole vocabulary"
@@ -241,72 +240,19 @@ def has_bfloat16(device: str) -> bool:
     return device.startswith("cuda") and torch.cuda.is_bf16_supported()
 
 
-def _transformer(layers: int, size: int, feedforward: int, heads: int, dropout: float, **tables: Any) -> dict[str, Any]:
-    side = {"kind": "transformer", "layers": layers, "size": size, "heads": heads, "feedforward": feedforward}
-    side["dropout"] = dropout
-    return merge({"model": {"encoder": dict(side), "decoder": dict(side)}}, tables)
-
-
-def _warmup(peak: float, warmup: int) -> dict[str, Any]:
-    """A schedule with its kind named, so that its peak is not taken for another kind's factor."""
-    return {"kind": "inverse_square_root", "peak": peak, "warmup": warmup}
-
-
-def _recurrent(**decoder: Any) -> dict[str, Any]:
-    """A bidirectional GRU encoder, and a recurrent decoder."""
-    sides = {"encoder": {"kind": "recurrent"}, "decoder": {"kind": "recurrent", **decoder}}
-    return {"model": sides, "schedule": _warmup(2e-3, 1000)}
-
-
-_PRESETS: dict[str, dict[str, Any]] = {
-    "transformer-tiny": _transformer(4, 128, 256, 4, 0.2, schedule=_warmup(5e-3, 2000)),
-    "transformer-small": _transformer(4, 256, 1024, 4, 0.3, schedule=_warmup(2e-3, 2000)),
-    "transformer-base": _transformer(6, 512, 2048, 8, 0.1, schedule=_warmup(7e-4, 4000)),
-    "transformer-published": merge(  # Vaswani et al. 2017: the base model and its training
-        _transformer(6, 512, 2048, 8, 0.1, schedule={"kind": "noam"}),
-        {
-            "model": {side: {"norm": "post"} for side in ("encoder", "decoder")},
-            "training": {"optimizer": "adam", "weight_decay": 0.0, "max_grad_norm": 0.0},
-        },
-    ),
-    "marian": merge(  # transformer-base of Marian's examples; can be exported to and imported from Hugging Face
-        _transformer(6, 512, 2048, 8, 0.1, schedule=_warmup(3e-4, 16000)),
-        {"model": {side: {"norm": "post", "activation": "silu"} for side in ("encoder", "decoder")}},
-    ),
-    "rnn": _recurrent(kind="no_attention", context="every"),
-    "rnn-bahdanau": _recurrent(),
-    "rnn-luong": _recurrent(order="luong", score="general"),
-    "luong-dot": _recurrent(order="luong", score="dot", attention_projection=False),
-    "rnn-cosine": _recurrent(order="luong", score="cosine"),
-    "conv": {
-        "model": {"encoder": {"kind": "convolutional"}, "decoder": {"kind": "convolutional"}},
-        "schedule": _warmup(1e-3, 1000),
-    },
-    "caption-rnn": {  # Show, Attend and Tell, with a network small enough to train from scratch
-        "model": {
-            "encoder": {"kind": "resnet", "positions": "learned"},
-            "decoder": {"kind": "recurrent", "cell": "lstm", "gate": True},
-        },
-        "schedule": _warmup(2e-3, 1000),
-        "training": {"doubly_stochastic": 1.0},
-    },
-    "caption-transformer": {
-        "model": {
-            "encoder": {"kind": "resnet"},
-            "decoder": {"kind": "transformer", "layers": 3, "size": 256, "feedforward": 1024},
-        },
-        "schedule": _warmup(2e-3, 1000),
-    },
-}
-
-
 def presets() -> list[str]:
-    """The names of the presets: named starting points of a recipe."""
-    return list(_PRESETS)
+    """The names of the presets: named starting points of a recipe, in `presets.toml`."""
+    return list(_presets())
 
 
 def preset(name: str) -> dict[str, Any]:
     """The values of a preset. Raises UsageError, with all names, for an unknown one."""
-    if name not in _PRESETS:
-        raise UsageError(f"no preset is called {name!r}; there are {', '.join(_PRESETS)}")
-    return copy.deepcopy(_PRESETS[name])
+    known = _presets()
+    if name not in known:
+        raise UsageError(f"no preset is called {name!r}; there are {', '.join(known)}")
+    values: dict[str, Any] = known[name]
+    return values
+
+
+def _presets() -> dict[str, Any]:
+    return package_toml("regard.training", "presets.toml")

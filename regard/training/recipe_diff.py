@@ -37,8 +37,8 @@ def reconcile(before: Recipe, after: Recipe) -> tuple[Recipe, list[str]]:
         settled = ("training.minutes", "training.updates")
         chosen |= {"training.minutes": None, "training.updates": old["training.updates"]}
         differences.append(
-            f"training.minutes = {new['training.minutes']:g} was turned into training.updates = "
-            f"{old['training.updates']} when the run started: that holds"
+            f"training.minutes = {new['training.minutes']:g}: the run ends at training.updates = "
+            f"{old['training.updates']}, and that holds; to train longer, set training.updates"
         )
     for key in sorted({*old, *new}):
         if old.get(key) == new.get(key) or key in settled:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 
 import torch
 
+from regard.common.processes import peak_memory
 from regard.data.batch_stream import BatchSource
 from regard.models import Model, ModelSettings, count_parameters, ctranslate2_obstacles, huggingface_obstacles
 from regard.training.budget import Trial, trial
@@ -74,14 +74,8 @@ def _processes(needs: Forecast, alone: Trial) -> str:
 
 
 def _peak(device: str) -> float | None:
-    """Peak memory in MiB: of the GPU, or of this process; None on Windows, which does not keep it."""
-    if device.startswith("cuda"):
-        return torch.cuda.max_memory_allocated() / MEBI
-    try:
-        import resource
-    except ImportError:
-        return None
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (MEBI if sys.platform == "darwin" else 1024)
+    """Peak memory in MiB: of the GPU, or of this process; None where the system does not keep it."""
+    return torch.cuda.max_memory_allocated() / MEBI if device.startswith("cuda") else peak_memory()
 
 
 def _runtimes(settings: ModelSettings, joint: bool) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import signal
 import time
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
@@ -34,7 +35,9 @@ from regard.training.updater import Updater
 
 Validate = Callable[[Model], dict[str, Any]]  # loss, chrf, bleu, of captions cider; all of it goes into the journal
 Batches = list[tuple[int, TrainingBatch]]  # micro-batches of this process with their indices in the update
-SPEED_KNOWN = 30  # updates after which a time budget is turned into updates
+RECENT = 120.0  # seconds by whose pace the time left is estimated
+CLOSING = 0.03  # share of the time that the last validation is expected to take before there was one
+PROGRESS = 1.0  # seconds between two reports of progress
 
 
 @dataclass
@@ -45,6 +48,8 @@ class Progress:
     updates: int | None = None  # at which it ends, once known
     tokens: int = 0
     seconds: float = 0.0  # of training, without validation
+    elapsed: float = 0.0  # seconds of the clock, with validation and checkpoints, which `training.minutes` limits
+    closing: float = 0.0  # seconds of the last validation and checkpoint, which the end of the run takes again
     batch_parts: int = 1  # parts that each micro-batch is computed in, after one did not fit in memory
     position: Position = field(default_factory=Position)
     best: float = -math.inf
@@ -109,6 +114,7 @@ class Trainer:
         self.signal: int | None = None  # that all processes stop for
         self._received: int | None = None  # signal of this process
         self._saved, self._saved_update = time.monotonic(), -1
+        self._clock = _Clock()
 
     def run(self) -> Outcome:
         """Train until the updates are done, patience ends or a signal comes; the folder then has the best weights.
@@ -133,7 +139,8 @@ class Trainer:
             guide.save_choice(self.folder)
         prefetcher = Prefetcher(map(self._load, self.batches.updates(self.progress.position)))
         with handle_stop_signals(self._request_stop), prefetcher as updates:
-            meter = Meter(SPEED_KNOWN)
+            meter = Meter()
+            self._clock = _Clock(self.progress.elapsed)
             while (reason := self._reason_to_end()) is None:
                 self._update(updates, meter)
                 if self.progress.update % self.settings.log_every == 0:
@@ -147,6 +154,7 @@ class Trainer:
             if not self.progress.best_update:  # stopped before the first validation: the folder is usable
                 with self.ema.swapped_in(self.world.sharded):
                     self._save_weights()
+            self._settle_minutes()
             self._save_checkpoint()
         self.updater.workers.close()
         self._record("end", reason=reason, update=self.progress.update, seconds=self.progress.seconds)
@@ -198,9 +206,12 @@ class Trainer:
         seconds = time.perf_counter() - began
         progress.seconds += seconds
         meter.add(losses, norm, update.tokens, seconds)
+        progress.elapsed = self._clock.after(progress.update)
         if self.world.size > 1:
+            progress.elapsed, progress.closing = self.world.broadcast(progress.elapsed, progress.closing)
             self.signal = int(self.world.all_reduce_max(float(self._received or 0))[0]) or None
-        self._resolve_minutes(meter)
+        if self.world.is_main and self.report is not None and self._clock.is_report_due():
+            self.report("progress", self._progress_values() | {"tokens_per_second": update.tokens / seconds})
 
     def _accumulate(self, update: Update, batches: Batches) -> list[Loss]:
         """The losses of an update; its micro-batches are halved until they fit in memory, if that is allowed."""
@@ -241,21 +252,40 @@ class Trainer:
     def _last_checkpoint(self) -> str:
         return "the last checkpoint is kept" if has_checkpoint(self.folder) else "there is no checkpoint yet"
 
-    def _resolve_minutes(self, meter: Meter) -> None:
-        """Turn minutes into updates, once, when the speed is known: from then on the run is fixed."""
+    @property
+    def _is_time_up(self) -> bool:
+        """Return whether what `training.minutes` leaves is needed for the last validation."""
+        minutes, progress = self.settings.minutes, self.progress
+        if minutes is None or not progress.update:
+            return False
+        return progress.elapsed + (progress.closing or 60 * minutes * CLOSING) >= 60 * minutes
+
+    def _settle_minutes(self) -> None:
+        """Write the updates that `training.minutes` came to into the recipe: a run by it has the same weights."""
         progress, minutes = self.progress, self.settings.minutes
-        if minutes is None or progress.updates is not None or progress.update < SPEED_KNOWN:
+        if minutes is None or self.signal is not None:
             return
-        (seconds,) = self.world.broadcast(meter.seconds_per_update())
-        left = minutes * 60 - self.world.broadcast(progress.seconds)[0]
-        progress.updates = progress.update + max(0, int(left / seconds))
+        progress.updates = progress.update
         self.recipe = self.recipe.with_values(
             training={**self.recipe.training.model_dump(), "updates": progress.updates, "minutes": None}
         )
         if self.world.is_main:
             self.recipe.write(self.folder / "train.toml")
-        values = {"minutes": minutes, "updates": progress.updates, "seconds_per_update": seconds}
-        self._record("budget", update=progress.update, **values)
+        self._record("budget", update=progress.update, minutes=minutes, updates=progress.updates)
+
+    def _progress_values(self) -> dict[str, Any]:
+        """Return where the run stands: its update, the last one if known, the epoch, and the seconds left if known."""
+        progress, left = self.progress, None
+        if self.settings.minutes is not None:
+            left = max(0.0, 60 * self.settings.minutes - progress.elapsed)
+        elif progress.updates is not None:
+            left = self._clock.pace() * (progress.updates - progress.update) + progress.closing
+        return {
+            "update": progress.update,
+            "updates": progress.updates,
+            "seconds_left": left,
+            "epoch": progress.position.epoch,
+        }
 
     def _reason_to_end(self) -> str | None:
         progress = self.progress
@@ -263,6 +293,8 @@ class Trainer:
             return f"stopped by {signal.Signals(self.signal).name}"
         if progress.updates is not None and progress.update >= progress.updates:
             return "all updates done"
+        if self._is_time_up:
+            return f"the {self.settings.minutes:g} minutes are over"
         if progress.validations_since_best >= self.settings.patience:
             return f"no better score in {self.settings.patience} validations"
         return None
@@ -273,7 +305,7 @@ class Trainer:
     def _log(self, meter: Meter) -> None:
         p, sums = self.progress, self.world.all_reduce_sum(*meter.sums)
         values = {**meter.read(sums), "learning_rate": self._learning_rate(), "tokens": p.tokens, "seconds": p.seconds}
-        self._record("train", update=p.update, updates=p.updates, **values, epoch=p.position.epoch)
+        self._record("train", **self._progress_values(), **values)
 
     def _validate(self) -> None:
         """Validate the averaged weights, write them if they are the best so far, and save a checkpoint."""
@@ -295,6 +327,7 @@ class Trainer:
         best = progress.best_update == progress.update
         sums = {"tokens": progress.tokens, "seconds": progress.seconds, "validation_seconds": seconds}
         self._record("valid", update=progress.update, **scores, best=best, **sums)
+        progress.closing = time.perf_counter() - began
         self._save_checkpoint()
 
     def _save_weights(self) -> None:
@@ -346,6 +379,37 @@ class Trainer:
     def _load(self, update: Update) -> tuple[Update, Batches]:
         """An update with the tensors of the micro-batches that this process computes."""
         return update, [(index, update.plans[index].batch()) for index in self.world.share(update.plans)]
+
+
+class _Clock:
+    """Clock of a run: seconds since it began, `before` of them before it was resumed, and its pace of late."""
+
+    def __init__(self, before: float = 0.0) -> None:
+        self._began = time.monotonic() - before
+        self._recent = deque([(before, 0)])
+        self._reported = -math.inf
+
+    def after(self, update: int) -> float:
+        """Return the seconds of the run after this update."""
+        now = time.monotonic() - self._began
+        if not self._recent[0][1]:
+            self._recent[0] = (self._recent[0][0], update - 1)
+        self._recent.append((now, update))
+        while len(self._recent) > 2 and self._recent[1][0] < now - RECENT:
+            self._recent.popleft()
+        return now
+
+    def pace(self) -> float:
+        """Return the mean seconds of an update in the last minutes, validations with them."""
+        (before, first), (now, last) = self._recent[0], self._recent[-1]
+        return (now - before) / max(1, last - first)
+
+    def is_report_due(self) -> bool:
+        """Return whether the last report of progress is a second ago."""
+        now = time.monotonic()
+        is_due = now - self._reported >= PROGRESS
+        self._reported = now if is_due else self._reported
+        return is_due
 
 
 def _check_per_update(batches: BatchSource, world: World, equal: bool) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 
+from regard.common.processes import torch_threads
 from regard.data.batch import TrainingBatch
 from regard.models import Model, device_of
 from regard.training.distributed import World, full_tensor
@@ -72,12 +73,8 @@ class Updater:
         """Move the weights along the gradients, and forget the gradients; the number of threads changes no bit."""
         for group in self.optimizer.param_groups:
             group["lr"] = learning_rate * group["lr_factor"]
-        threads = torch.get_num_threads()
-        torch.set_num_threads(min(threads, self._step_threads))
-        try:
+        with torch_threads(min(torch.get_num_threads(), self._step_threads)):
             self.optimizer.step()
-        finally:
-            torch.set_num_threads(threads)
         self.optimizer.zero_grad(set_to_none=True)
 
     def free_memory(self) -> None:

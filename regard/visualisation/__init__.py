@@ -42,21 +42,15 @@ __all__ = [
 ]
 
 _MODULES = {
-    "Alignment": "heatmap",
-    "Chart": "charts",
-    "ExplanationData": "explanation_data",
-    "Figure": "figure",
-    "Heads": "heads",
-    "Meta": "page",
-    "Overlay": "overlay",
-    "Panel": "charts",
-    "Series": "charts",
-    "SourceImage": "overlay",
-    "draw_png": "rendering",
-    "draw_svg": "rendering",
-    "layout_heatmap": "heatmap",
-    "page_data": "explanation_data",
-    "render_page": "page",
-    "save": "saving",
+    "charts": ("Chart", "Panel", "Series"),
+    "explanation_data": ("ExplanationData", "page_data"),
+    "figure": ("Figure",),
+    "heads": ("Heads",),
+    "heatmap": ("Alignment", "layout_heatmap"),
+    "overlay": ("Overlay", "SourceImage"),
+    "page": ("Meta", "render_page"),
+    "rendering": ("draw_png", "draw_svg"),
+    "saving": ("save",),
 }
+
 __getattr__, __dir__ = lazy_names(__name__, _MODULES)

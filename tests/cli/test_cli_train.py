@@ -334,7 +334,7 @@ def test_a_finished_run_resumes_if_given_more_updates(regard: Command, transform
 def test_minutes_that_became_updates_may_be_given_again(regard: Command, transformer: Path) -> None:
     shutil.copytree(transformer, "run")
     done = regard("train", "--out", "run", "--resume", "--set", "training.minutes=5")
-    assert "training.minutes = 5 was turned into training.updates = 120 when the run started: that holds" in done.err
+    assert "training.minutes = 5: the run ends at training.updates = 120, and that holds" in done.err
     assert read_toml("run/train.toml")["training"]["updates"] == 120
 
 

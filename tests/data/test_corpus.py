@@ -18,7 +18,6 @@ from regard.data.corpus import (
     Overlap,
     Pair,
     PairFiles,
-    corpora_report,
     read_corpora,
     read_corpus,
     texts_sha256,
@@ -312,7 +311,7 @@ def test_all_parts_of_a_corpus_are_read(tmp_path: Path) -> None:
     settings = CorpusSettings(source=source, target=target, valid_pairs=str(tmp_path / "valid.tsv"))
     corpora = read_all(settings)
     assert {name: len(corpus.pairs) for name, corpus in corpora.items()} == {"train": 3, "valid": 1}
-    assert "valid: 1 of 1 pairs are also in train (line 1)" in corpora_report(corpora)
+    assert "valid: 1 of 1 pairs are also in train (line 1)" in overlap(corpora["train"], corpora["valid"], "valid")
 
 
 def test_problems_of_all_files_are_reported_at_once(tmp_path: Path) -> None:
@@ -385,4 +384,4 @@ def test_corpora_of_a_mix_are_read_like_the_main_corpus(tmp_path: Path) -> None:
     mix = {"mix": [{"pairs": str(tmp_path / "b.tsv"), "name": "news"}], "test_pairs": str(tmp_path / "t.tsv")}
     corpora = read_all(CorpusSettings.parse({"source": source, "target": target, **mix}, "the test"))
     assert {name: len(corpus.pairs) for name, corpus in corpora.items()} == {"train": 3, "news": 2, "test": 2}
-    assert "test: 2 of 2 pairs are also in train (lines 1, 2)" in corpora_report(corpora)
+    assert "test: 2 of 2 pairs are also in train (lines 1, 2)" in overlap(corpora["train"], corpora["test"], "test")

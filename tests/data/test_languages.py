@@ -7,7 +7,14 @@ import pytest
 from regard.common.errors import ConfigurationError, UsageError
 from regard.data.corpus import CorpusSettings, MixSettings
 from regard.data.images import ImageSettings
-from regard.data.languages import Languages, canonical_code, language_of_name, languages_of_name, parse_languages
+from regard.data.languages import (
+    Languages,
+    canonical_code,
+    language_names,
+    language_of_name,
+    languages_of_name,
+    parse_languages,
+)
 
 
 @pytest.mark.parametrize(
@@ -40,7 +47,24 @@ def test_other_texts_are_refused(code: str) -> None:
         ("train.zh-hans", "zh-Hans"),
         ("train.pt_BR", "pt-BR"),
         ("train.kor", "ko"),
-        *((name, "") for name in ("train.txt", "train.src", "train.tgt", "ko", "ko.txt", "train.xx", "", ".", "a.KO")),
+        ("train.hsb", "hsb"),
+        ("train.hsb.gz", "hsb"),
+        *(
+            (name, "")
+            for name in (
+                "train.txt",
+                "train.src",
+                "train.tgt",
+                "ko",
+                "ko.txt",
+                "train.xx",
+                "",
+                ".",
+                "a.KO",
+                "a.new",
+                "a.bin",
+            )
+        ),
     ],
 )
 def test_names_of_files_tell_a_language(name: str, expected: str) -> None:
@@ -50,7 +74,17 @@ def test_names_of_files_tell_a_language(name: str, expected: str) -> None:
 def test_names_of_files_of_pairs_tell_both() -> None:
     assert languages_of_name("news.ko-en.tsv").pair == ("ko", "en")
     assert languages_of_name("a.deu-eng.jsonl.gz").pair == ("de", "en")
+    assert languages_of_name("firefox.en-hsb.train.tsv.gz").pair == ("en", "hsb")
     assert languages_of_name("a.xx-en.tsv") == languages_of_name("pairs.tsv") == Languages()
+
+
+def test_a_language_may_be_named() -> None:
+    """In English, in Korean, or in itself."""
+    assert parse_languages("Upper Sorbian, german", "--languages").pair == ("hsb", "de")
+    assert parse_languages("한국어,hornjoserbšćina", "--languages").pair == ("ko", "hsb")
+    assert all(code == canonical_code(code) for code in language_names())
+    with pytest.raises(UsageError, match="Elvish"):
+        parse_languages("Elvish,en", "--languages")
 
 
 def test_codes_of_an_option() -> None:
@@ -61,7 +95,7 @@ def test_codes_of_an_option() -> None:
         ("ko", False, "wanted codes of source and target"),
         ("ko,en,de", False, "wanted codes of source and target"),
         ("ko,en", True, "wanted one code"),
-        ("ko,English", False, "got 'English'"),
+        ("ko,Elvish", False, "got 'Elvish'"),
     ):
         with pytest.raises(UsageError, match=f"--languages: .*{message}"):
             parse_languages(text, "--languages", captions)

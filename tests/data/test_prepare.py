@@ -17,8 +17,8 @@ import regard
 from regard.common.errors import DataError
 from regard.data import prepare
 from regard.data.batch_stream import BatchingSettings, BatchStream, Position
-from regard.data.corpus import CorpusSettings, corpora_report, read_corpora, read_corpus, texts_sha256
-from regard.data.examples import corpus_resampler, encode_pairs
+from regard.data.corpus import CorpusSettings, Overlap, read_corpora, read_corpus, texts_sha256
+from regard.data.examples import encode_pairs, resampler
 from regard.data.holdout import hold_out
 from regard.data.mixture import Mixture
 from regard.data.prepare import PreparedData, prepare_data
@@ -93,9 +93,14 @@ def test_prepared_data_equal_the_single_steps(tmp_path: Path, dropout: float) ->
     tokenizer = Tokenizer.train(train.sources, train.targets, SIZES)
     pairs = encode_pairs(train.sources, train.targets, tokenizer)
     batching = BATCHING.with_values(subword_dropout=dropout)
-    batches = BatchStream(pairs, batching, 3, corpus_resampler(train, tokenizer, dropout) if dropout else None)
+    batches = BatchStream(pairs, batching, 3, resampler(pairs, tokenizer, dropout) if dropout else None)
     prepared = prepare_data(data, SIZES, batching, 3, tmp_path / "run")
-    assert prepared.report == tuple(corpora_report(corpora))
+    reports = [line for corpus in corpora.values() for line in corpus.report.lines()]
+    overlaps = {name: Overlap(corpora[name]) for name in evaluation}
+    for overlap in overlaps.values():
+        overlap.update(train.pairs)
+    shared = [line for name, overlap in overlaps.items() for line in overlap.lines(name)]
+    assert prepared.report == (*reports, *shared)
     assert prepared.tokenizer.fingerprint == tokenizer.fingerprint
     assert prepared.longest_source == max(len(pair.source) for pair in pairs)
     assert (prepared.pairs, prepared.valid) == (len(pairs), corpora["valid"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -14,9 +14,10 @@ from material import corpus, sentences
 
 from regard.common.errors import DataError
 from regard.data import pairs as pairs_module
+from regard.data.batch import Example
 from regard.data.batch_stream import BatchingSettings, BatchStream, Position
 from regard.data.corpus import Corpus, Pair
-from regard.data.examples import corpus_resampler, encode_pairs, stored_resampler
+from regard.data.examples import encode_pairs, resampler
 from regard.data.shards import Shards, write_shards
 from regard.data.tokenizer import Tokenizer, TokenizerSettings
 from regard.data.vocabulary import EOS, UNK
@@ -85,8 +86,16 @@ def test_resampling_from_ids_equals_resampling_from_text(tmp_path: Path, kind: s
     assert [[*ids, EOS] for ids in learnt.source.encode_all(detokenised)] == [pair.source for pair in lists]
     dropout = 0.3 if kind == "bpe" else 0.95
     lines = [5, 66, 60, 61, 62, 63, 64, 65, 67, 0]
-    resample_text, resample_ids = corpus_resampler(text, learnt, dropout), stored_resampler(shards, learnt, dropout)
-    assert resample_text(lines, 7) == resample_ids(lines, 7)
+
+    def resample_text(indices: Sequence[int], seed: int) -> list[Example]:
+        sides = [text.sources[index] for index in indices], [text.targets[index] for index in indices]
+        return [
+            Example([*source, EOS], [*target, EOS])
+            for source, target in zip(*learnt.sample(*sides, dropout, seed), strict=True)
+        ]
+
+    resample_lists, resample_ids = resampler(lists, learnt, dropout), resampler(shards, learnt, dropout)
+    assert resample_text(lines, 7) == resample_ids(lines, 7) == resample_lists(lines, 7)
     assert resample_ids(lines, 7) != [lists[line] for line in lines]
     from_text, from_ids = (
         BatchStream(examples, SETTINGS, 3, resample)

@@ -49,6 +49,7 @@ def test_operations_equal_those_counted_by_hand(
     assert [measured[name].operations, measured[name].projections] == product
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("name", KIND)
 @pytest.mark.parametrize("quantity", ["operations n", "operations d", "sequential n", "path n"])
 def test_growth_of_counts_equals_the_paper(measured: dict[str, Cost], name: str, quantity: str) -> None:
@@ -62,6 +63,7 @@ def test_exponents_and_values_of_formulas() -> None:
     assert costs._value("n/r", Sizes(34, 4, r=17)) == 2
 
 
+@pytest.mark.system
 def test_sequential_operations_and_path_lengths_equal_those_counted_by_hand(measured: dict[str, Cost]) -> None:
     steps = {name: (cost.sequential, cost.layers, cost.path) for name, cost in measured.items()}
     assert steps["self-attention"] == (3, 1, 3), "projection, attention, projection"
@@ -71,6 +73,7 @@ def test_sequential_operations_and_path_lengths_equal_those_counted_by_hand(meas
     assert steps["restricted self-attention"] == (3, 64, 192), "511 positions, 8 a layer"
 
 
+@pytest.mark.system
 def test_memory_is_the_size_of_the_saved_tensors(measured: dict[str, Cost]) -> None:
     n, d, number_bytes = SIZES.n, SIZES.d, 4
     fused = n * d * 4 + costs.HEADS * n  # queries, keys, values, outputs, and the log-sum-exp of each softmax
@@ -81,6 +84,7 @@ def test_memory_is_the_size_of_the_saved_tensors(measured: dict[str, Cost]) -> N
     assert measured["self-attention, weights kept"].growth["memory n"] > 1.8
 
 
+@pytest.mark.system
 def test_time_is_measured_at_every_size(measured: dict[str, Cost]) -> None:
     for cost in measured.values():
         n = FEW.n if cost.name == ADDITIVE else SIZES.n

@@ -21,13 +21,14 @@ from fontTools.ttLib import TTFont
 from limits import wait_until
 
 from regard.common.errors import DataError, TrainingError, UsageError
+from regard.comparison.scoring import student_interval
 from regard.learn.lab import EXPERIMENTS, Findings, Text, find_experiment, run_experiment
 from regard.learn.lab import bench as bench_module
 from regard.learn.lab.bench import Bench, Trained
 from regard.learn.lab.experiment import Experiment
 from regard.learn.lab.experiments import norm, positions, scaling
 from regard.learn.lab.findings import OUTCOMES, Curve, Graph, Plot, Table, Verdict
-from regard.learn.lab.measures import student
+from regard.learn.lab.measures import Contrast
 from regard.learn.lab.models import recurrent
 from regard.learn.lab.page import Made, render_page
 from regard.learn.samples import korean_english
@@ -268,10 +269,10 @@ def test_probes_give_what_the_notes_compute() -> None:
 
 
 def test_intervals_are_those_of_student() -> None:
-    contrast = student([1.0, 2.0, 3.0])
+    contrast = Contrast(*student_interval([1.0, 2.0, 3.0]))
     assert (contrast.value, contrast.low, contrast.high) == pytest.approx((2.0, 2 - 2.4841, 2 + 2.4841), abs=1e-3)
     assert not contrast.is_clear
-    assert student([2.0, 2.1, 2.2]).is_better
+    assert Contrast(*student_interval([2.0, 2.1, 2.2])).is_better
     assert replace(contrast, low=-5.0, high=-1.0).is_worse
 
 

@@ -130,6 +130,7 @@ def integer_product(weight: np.ndarray, x: np.ndarray) -> np.ndarray:
 
 @pytest.mark.parametrize(("K", "V"), [(128, 384), (130, 70), (7, 200), (1, 1), (512, 96)])
 @pytest.mark.parametrize("level", [*LEVELS, "native"])
+@pytest.mark.system  # compiles the library for each level
 class TestProducts:
     def test_int8_equals_whole_numbers_to_the_bit(
         self, level: str, K: int, V: int, levelled: ctypes.CDLL, use: Callable[[str], None]

@@ -61,10 +61,9 @@ def test_the_largest_size_within_the_budget_else_the_smallest_is_chosen(minutes:
     batches = BatchStream(examples, recipes["small"].batching, 1)
     choice = choose(minutes, recipes, batches, (20, 20), "cpu")
     assert choice.preset == expected
-    assert choice.recipe.training.minutes is None
-    assert choice.recipe.training.updates is not None
-    assert choice.recipe.training.updates >= 1
-    assert choice.recipe.schedule.warmup <= max(1, choice.recipe.training.updates // 8)
+    assert choice.recipe.training.minutes == minutes, "the clock ends the run"
+    assert choice.recipe.training.updates is None
+    assert choice.recipe.schedule.warmup <= max(1, int(60 * minutes / choice.trial.seconds) // 8)
     assert f"chosen: {expected} for" in choice.report[-1]
     assert len(choice.report) == 3
 

@@ -14,7 +14,7 @@ TIMEOUT = 10.0
 
 def threads() -> int:
     """Count the prefetching threads."""
-    return sum(thread.name == "prefetch" for thread in threading.enumerate())
+    return sum(thread.name.startswith("prefetch") for thread in threading.enumerate())
 
 
 class Counter(Iterator[int]):

@@ -62,7 +62,8 @@ def test_minutes_stay_the_updates_they_became() -> None:
     reconciled, differences = reconcile(before, recipe(training={"minutes": 30.0}))
     assert reconciled == before
     assert differences == [
-        "training.minutes = 30 was turned into training.updates = 1234 when the run started: that holds",
+        "training.minutes = 30: the run ends at training.updates = 1234, and that holds; to train longer, set "
+        "training.updates",
     ]
 
 

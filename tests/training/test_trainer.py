@@ -10,7 +10,7 @@ import re
 import shutil
 import signal
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, ClassVar
 from unittest.mock import Mock
@@ -21,18 +21,20 @@ from broad import broad_pairs
 from safetensors import SafetensorError
 from systems import posix
 
+import regard.training.trainer as trainer_module
 from regard.common.atomic import file_sha256
 from regard.common.errors import ConfigurationError, TrainingError
 from regard.data.batch import Example, TrainingBatch, collate, pad_images
 from regard.data.batch_stream import BatchingSettings, BatchPlan, BatchStream, Position
 from regard.data.vocabulary import EOS
-from regard.model_folder import load_tensors, named_weights, save_tensors
+from regard.model_folder import WEIGHTS, load_tensors, named_weights, save_tensors
 from regard.models import DECODERS, ENCODERS, Model, ModelSettings, build
 from regard.training import Recipe, Trainer
 from regard.training.checkpoint import Checkpoints
 from regard.training.distributed import World
 from regard.training.gradient_workers import GradientWorkers
 from regard.training.journal import read
+from regard.training.recipe import read_run_recipe
 from regard.training.schedule import ScheduleSettings, learning_rate
 
 SIDES = {
@@ -326,17 +328,61 @@ def test_patience_ends_a_run_without_a_better_score(tmp_path: Path) -> None:
     assert "no better score in 2 validations" in outcome.reason
 
 
-def test_minutes_become_updates_once_and_the_updates_are_saved(tmp_path: Path) -> None:
-    values = _recipe().model_dump()
-    values["training"] |= {"updates": None, "minutes": 0.005}
-    recipe = Recipe.parse(values, "the test")
-    trainer = _trainer(recipe, tmp_path)
-    outcome = trainer.run()
-    budget = [line for line in read(tmp_path / "journal.jsonl") if line["event"] == "budget"]
-    assert len(budget) == 1
-    assert outcome.progress.update == budget[0]["updates"] == outcome.progress.updates
-    assert f"updates = {outcome.progress.updates}" in (tmp_path / "train.toml").read_text()
-    assert "\nminutes" not in (tmp_path / "train.toml").read_text()
+class _FakeClock:
+    """Clock that goes on by some seconds with each update, whatever the real one does."""
+
+    def __init__(self, seconds: Callable[[int], float]) -> None:
+        self.seconds, self.now = seconds, 0.0
+
+    def after(self, update: int) -> float:
+        self.now += self.seconds(update)
+        return self.now
+
+    def pace(self) -> float:
+        return self.seconds(1)
+
+    def is_report_due(self) -> bool:
+        return False
+
+
+@pytest.mark.parametrize(("slower", "expected"), [(1.0, 30), (4.0, 18)])
+def test_minutes_end_by_the_clock_and_their_updates_are_saved(
+    slower: float, expected: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two seconds an update, from the 15th on `slower` times as many; a minute, in which a 30th was left to close."""
+    monkeypatch.setattr(trainer_module, "_Clock", lambda *_: _FakeClock(lambda n: 2.0 * (slower if n > 14 else 1.0)))
+    monkeypatch.setattr(trainer_module, "CLOSING", 0.0)
+    values = _recipe(validate_every=1000).model_dump()
+    values["training"] |= {"updates": None, "minutes": 1.0}
+    outcome = _trainer(Recipe.parse(values, "the test"), tmp_path / "by-clock").run()
+    budget = [line for line in read(tmp_path / "by-clock" / "journal.jsonl") if line["event"] == "budget"]
+    assert [line["updates"] for line in budget] == [expected] == [outcome.progress.update]
+    assert outcome.reason == "the 1 minutes are over"
+    text = (tmp_path / "by-clock" / "train.toml").read_text()
+    assert f"updates = {expected}" in text
+    assert "\nminutes" not in text
+    repeated = Recipe.parse(read_run_recipe(tmp_path / "by-clock" / "train.toml"), "the run")
+    _trainer(repeated, tmp_path / "by-updates").run()
+    by_clock, by_updates = (file_sha256(tmp_path / name / WEIGHTS) for name in ("by-clock", "by-updates"))
+    assert by_clock == by_updates, "training by the recipe that was written gives the same weights"
+
+
+def test_the_last_validation_is_part_of_the_minutes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(trainer_module, "_Clock", lambda *_: _FakeClock(lambda _: 2.0))
+    monkeypatch.setattr(trainer_module, "CLOSING", 0.2)
+    values = _recipe(validate_every=1000).model_dump()
+    values["training"] |= {"updates": None, "minutes": 1.0}
+    assert _trainer(Recipe.parse(values, "the test"), tmp_path).run().progress.update == 24, "12 of 60 seconds are left"
+
+
+def test_the_pace_is_that_of_the_last_minutes(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [100.0]
+    monkeypatch.setattr(trainer_module, "time", Mock(monotonic=lambda: now[0]))
+    clock = trainer_module._Clock(before=50.0)
+    for update in range(1, 201):
+        now[0] += 1.0 if update <= 100 else 10.0
+        assert clock.after(update) == now[0] - 50.0
+    assert clock.pace() == pytest.approx(10.0)
 
 
 def test_updates_and_minutes_exclude_each_other() -> None:

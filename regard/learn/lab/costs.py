@@ -23,6 +23,7 @@ from torch.utils.flop_counter import flop_registry
 
 from regard.attention import Attention
 from regard.attention.scores import Additive, ScaledDot, Score
+from regard.common.processes import torch_threads
 from regard.common.shapes import Float, Tensor
 from regard.layers.cells import GRU
 from regard.layers.convolution import GatedConvolution
@@ -175,16 +176,12 @@ def measure(
     progress: Callable[[str], None] = lambda _: None,
 ) -> list[Cost]:
     """Measure every kind of layer at these sizes. `min_seconds`: time to spend on each timing."""
-    costs, before = [], torch.get_num_threads()
-    torch.set_num_threads(threads)
-    try:
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(0)
-            for kind in kinds:
-                progress(kind.name)
-                costs.append(_cost(kind, sizes, min_seconds))
-    finally:
-        torch.set_num_threads(before)
+    costs = []
+    with torch_threads(threads), torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        for kind in kinds:
+            progress(kind.name)
+            costs.append(_cost(kind, sizes, min_seconds))
     return costs
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import TypeVar
 from regard.common.bilingual import Text, Words
 from regard.comparison import Comparison
 from regard.comparison.result import Bucket, SeedScore
-from regard.comparison.scoring import student_quantile
+from regard.comparison.scoring import student_interval
 from regard.evaluation.bootstrap import paired_bootstrap
 from regard.evaluation.significance import chrf_difference
 from regard.learn.lab.findings import LABELS, Curve, Findings, Graph, Plot, Table, Verdict, interval
@@ -87,23 +86,13 @@ def contrast(comparison: Comparison, first: str, second: str, name: str = "chrF"
     for one, other in pairs:
         scores = [run.score(name) for run in (one, other)]
         values.append(sum(sign * score.value for sign, score in zip((-1, 1), scores, strict=True) if score is not None))
-    return student(values)
+    return Contrast(*student_interval(values))
 
 
 def known_contrasts(comparison: Comparison, pairs: Mapping[Key, tuple[str, str]]) -> dict[Key, Contrast]:
     """Compare pairs of models in chrF, by key, without those of which a model failed."""
     known = {system.name for system in comparison.systems}
     return {key: contrast(comparison, *pair) for key, pair in pairs.items() if known.issuperset(pair)}
-
-
-def student(values: Sequence[float]) -> Contrast:
-    """Return the mean of values with Student's 95 % interval; of one value, without any width."""
-    count, mean = len(values), sum(values) / len(values)
-    if count == 1:
-        return Contrast(mean, mean, mean)
-    deviation = math.sqrt(sum((value - mean) ** 2 for value in values) / (count - 1))
-    half = student_quantile(count - 1) * deviation / math.sqrt(count)
-    return Contrast(mean, mean - half, mean + half)
 
 
 def by_length(comparison: Comparison) -> Mapping[str, tuple[Bucket, ...]]:

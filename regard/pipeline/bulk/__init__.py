@@ -34,18 +34,11 @@ __all__ = [
 ]
 
 _MODULES = {
-    "Chunk": "lines",
-    "ChunkResult": "chunk_translator",
-    "ChunkTranslator": "chunk_translator",
-    "LineParser": "line_parser",
-    "Lines": "lines",
-    "OutputFormat": "output_format",
-    "OutputMark": "output",
-    "ResumableOutput": "output",
-    "StreamedOutput": "output",
-    "chunks": "lines",
-    "remaining": "lines",
-    "unknown_script": "chunk_translator",
+    "chunk_translator": ("ChunkResult", "ChunkTranslator", "unknown_script"),
+    "line_parser": ("LineParser",),
+    "lines": ("Chunk", "Lines", "chunks", "remaining"),
+    "output": ("OutputMark", "ResumableOutput", "StreamedOutput"),
+    "output_format": ("OutputFormat",),
 }
 
 __getattr__, __dir__ = lazy_names(__name__, _MODULES)

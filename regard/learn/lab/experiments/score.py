@@ -8,6 +8,7 @@ import time
 import torch
 
 from regard.attention import Attention
+from regard.common.processes import torch_threads
 from regard.learn.lab.bench import Bench
 from regard.learn.lab.experiment import experiment_texts
 from regard.learn.lab.findings import LABELS, Curve, Findings, Graph, Plot, Verdict, judge
@@ -36,10 +37,9 @@ def run(bench: Bench) -> Findings:
     return Findings(Verdict(judge(ratio > 1.2), text), (table,), Graph(plots, TEXTS["caption"], columns=2))
 
 
+@torch_threads(1)
 def attention_times() -> dict[str, float]:
     """Return the median seconds of one attention with its gradients, the scores in turns, on one thread."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
     torch.manual_seed(1)
     query, memory = (torch.randn(SENTENCES, WORDS, SIZE, requires_grad=True) for _ in range(2))
     layers = {name: Attention("cross", SIZE, SIZE, 64, score_name=name, project_values=False) for name in NAMES}
@@ -49,5 +49,4 @@ def attention_times() -> dict[str, float]:
             began = time.perf_counter()
             layer(query, layer.prepare(memory, memory)).sum().backward()
             seconds[name].append(time.perf_counter() - began)
-    torch.set_num_threads(threads)
     return {name: statistics.median(values[ROUNDS // 5 :]) for name, values in seconds.items()}

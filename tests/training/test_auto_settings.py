@@ -1,0 +1,69 @@
+"""Settings that suit a corpus: read off its size, below presets and whatever is set, and left alone where they cannot be."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from regard.data.corpus import CorpusSettings
+from regard.training import auto_settings
+from regard.training.auto_settings import CorpusSize, corpus_size, suitable
+from regard.training.compose_recipe import SIZES, TrainRequest, data_table
+
+
+@pytest.fixture
+def pairs(tmp_path: Path) -> Path:
+    path = tmp_path / "pairs.tsv"
+    path.write_text("".join(f"source {i}\ttarget {i}\n" for i in range(10)) + "\tno source\n", encoding="utf-8")
+    return path
+
+
+def test_pairs_and_characters_are_counted_over_all_corpora(pairs: Path, tmp_path: Path) -> None:
+    data = CorpusSettings.parse({"pairs": str(pairs), "mix": [{"pairs": str(pairs)}]}, "the test")
+    assert corpus_size(data) == CorpusSize(20, 2 * 10 * len("source 0target 0"))
+    missing = CorpusSettings.parse({"pairs": str(tmp_path / "missing.tsv")}, "the test")
+    assert corpus_size(missing) is None
+
+
+def test_of_a_large_corpus_no_more_is_read(pairs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(auto_settings, "MANY", 5)
+    assert corpus_size(CorpusSettings.parse({"pairs": str(pairs)}, "the test")) is None
+
+
+@pytest.mark.parametrize(
+    ("characters", "tokens", "every"),
+    [(100, 1024, 100), (900_000, 1024, 200), (1_800_000, 1024, 400), (3_800_000, 2048, 500), (7_000_000, 4096, 400)],
+)
+def test_an_epoch_has_enough_updates(characters: int, tokens: int, every: int) -> None:
+    values = suitable(CorpusSize(1000, characters))
+    assert (values["batching"]["tokens"], values["training"]["validate_every"]) == (tokens, every)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "tokens"),
+    [
+        ({}, 1024),
+        ({"settings": {"batching.tokens": 300}}, 300),
+        ({"settings": {"training.seed": 2}}, 1024),
+        ({"preset": "transformer-tiny"}, 4096),
+        ({"settings": {"model.encoder.kind": "recurrent", "model.decoder.kind": "recurrent"}}, 1024),
+    ],
+)
+def test_presets_and_settings_go_before(arguments: dict[str, Any], tokens: int, pairs: Path) -> None:
+    request = TrainRequest(data=data_table(pairs=pairs), **arguments)
+    recipe = request.compose()
+    assert recipe.batching.tokens == tokens
+    lines = request.describe_choices(recipe)
+    assert [f"batching.tokens {tokens:,}" in line and "10 pairs" in line for line in lines] == [True] * (
+        "preset" not in arguments
+    )
+
+
+def test_every_size_of_a_budget_has_them(pairs: Path) -> None:
+    request = TrainRequest(data=data_table(pairs=pairs), budget="5m")
+    sizes = request.sizes(request.compose())
+    assert [*sizes] == [*SIZES]
+    assert {recipe.batching.tokens for recipe in sizes.values()} == {1024}
+    assert len({recipe.model.encoder.size for recipe in sizes.values()}) == len(SIZES)

@@ -19,32 +19,15 @@ if TYPE_CHECKING:
     from regard.comparison import CompareRequest, Comparison
 
 
-Runs = Annotated[list[str] | None, typer.Argument(help="Run or model folders, or NAME=FOLDER.")]
 Out = Annotated[Path | None, typer.Option(help="Folder for report, JSON and CSV; after a stop it is continued there.")]
-Source = Annotated[str | None, typer.Option(help="Training sentences: to train on, and to count words in.")]
 Target = Annotated[str | None, typer.Option(help="Their translations, line by line.")]
 Pairs = Annotated[str | None, typer.Option(help="Instead of both: TSV, CSV or JSONL.")]
-ValidSource = Annotated[str | None, typer.Option(help="Validation sentences.")]
-TestSource = Annotated[str | None, typer.Option(help="Test sentences.")]
-TestTarget = Annotated[list[str] | None, typer.Option(help="Reference translations; once per set.")]
 Gold = Annotated[str | None, typer.Option(help="Gold word links of the test pairs: adds the alignment error rate.")]
-Images = Annotated[str | None, typer.Option(help="Instead of sentences: a folder of images.")]
-Captions = Annotated[str | None, typer.Option(help="Captions to train on.")]
-ValidCaptions = Annotated[str | None, typer.Option(help="Captions for validation.")]
-TestCaptions = Annotated[str | None, typer.Option(help="Captions to test on.")]
 Hypotheses = Annotated[
     list[str] | None, typer.Option(help="NAME=FILE: outputs of any other system, line by line; may be repeated.")
 ]
-Presets = Annotated[str, typer.Option(help="Presets or recipe files (.toml) to train, separated by commas.")]
-Minutes = Annotated[float | None, typer.Option(help="Budget of each run: minutes of training.")]
-Updates = Annotated[int | None, typer.Option(help="Or updates.")]
-Tokens = Annotated[int | None, typer.Option(help="Or target tokens.")]
 Seeds = Annotated[int, typer.Option(help="Runs of each preset, with the seeds 1, 2, … (or --seed and those after it)")]
 Set = Annotated[list[str] | None, typer.Option("--set", help="key=value for all presets, as often as needed.")]
-Baseline = Annotated[str, typer.Option(help="The system to compare with; the first one if left out.")]
-Beam = Annotated[int | None, typer.Option(min=1, max=250, help="Beam for all; else that of each model.")]
-Ter = Annotated[bool, typer.Option(help="Score TER too, which may take minutes if outputs are long.")]
-Speed = Annotated[bool, typer.Option(help="Measure speed and memory of each system.")]
 
 CONTINUE = "to continue: the same command"
 
@@ -52,34 +35,34 @@ CONTINUE = "to continue: the same command"
 @app.command()
 def compare(
     context: typer.Context,
-    runs: Runs = None,
+    runs: Annotated[list[str] | None, typer.Argument(help="Run or model folders, or NAME=FOLDER.")] = None,
     out: Out = None,
-    source: Source = None,
+    source: Annotated[str | None, typer.Option(help="Training sentences: to train on, and to count words in.")] = None,
     target: Target = None,
     pairs: Pairs = None,
-    valid_source: ValidSource = None,
+    valid_source: Annotated[str | None, typer.Option(help="Validation sentences.")] = None,
     valid_target: Target = None,
     valid_pairs: Pairs = None,
-    test_source: TestSource = None,
-    test_target: TestTarget = None,
+    test_source: Annotated[str | None, typer.Option(help="Test sentences.")] = None,
+    test_target: Annotated[list[str] | None, typer.Option(help="Reference translations; once per set.")] = None,
     test_pairs: Pairs = None,
     test_alignments: Gold = None,
-    images: Images = None,
-    captions: Captions = None,
-    valid_captions: ValidCaptions = None,
-    test_captions: TestCaptions = None,
+    images: Annotated[str | None, typer.Option(help="Instead of sentences: a folder of images.")] = None,
+    captions: Annotated[str | None, typer.Option(help="Captions to train on.")] = None,
+    valid_captions: Annotated[str | None, typer.Option(help="Captions for validation.")] = None,
+    test_captions: Annotated[str | None, typer.Option(help="Captions to test on.")] = None,
     hypotheses: Hypotheses = None,
-    presets: Presets = "",
-    minutes: Minutes = None,
-    updates: Updates = None,
-    tokens: Tokens = None,
+    presets: Annotated[str, typer.Option(help="Presets or recipe files (.toml) to train, separated by commas.")] = "",
+    minutes: Annotated[float | None, typer.Option(help="Budget of each run: minutes of training.")] = None,
+    updates: Annotated[int | None, typer.Option(help="Or updates.")] = None,
+    tokens: Annotated[int | None, typer.Option(help="Or target tokens.")] = None,
     seeds: Seeds = 1,
     seed: Seed = None,
     set_: Set = None,
-    baseline: Baseline = "",
-    beam: Beam = None,
-    speed: Speed = True,
-    ter: Ter = True,
+    baseline: Annotated[str, typer.Option(help="The system to compare with; the first one if left out.")] = "",
+    beam: Annotated[int | None, typer.Option(min=1, max=250, help="Beam for all; else that of each model.")] = None,
+    speed: Annotated[bool, typer.Option(help="Measure speed and memory of each system.")] = True,
+    ter: Annotated[bool, typer.Option(help="Score TER too, which may take minutes if outputs are long.")] = True,
     device: Device = "auto",
     threads: Threads = None,
     quiet: Quiet = False,

@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Literal
 from regard.common.errors import UsageError
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from regard.attention.alignment import Readings
     from regard.explain.explanation import Explanation
     from regard.pipeline import Translator
@@ -33,17 +31,6 @@ class HeadOptions:
     layer: int | None = None
     heads: tuple[int, ...] = ()
     word: str | None = None
-
-    @property
-    def given(self) -> list[str]:
-        """Options that were given, by name."""
-        values = {
-            "--attention": self.role != "cross",
-            "--layer": self.layer is not None,
-            "--head": bool(self.heads),
-            "--word": self.word is not None,
-        }
-        return [name for name, is_given in values.items() if is_given]
 
 
 def draw_heads(translator: Translator, explanation: Explanation, options: HeadOptions) -> Heads | HeadArcs:
@@ -73,17 +60,13 @@ def draw_heads(translator: Translator, explanation: Explanation, options: HeadOp
     heads = options.heads or tuple(range(1, count + 1))
     title = f"{ROLES[options.role]}, layer {names.index(layer) + 1}" + ", one step later" * shifted
     if word is not None:
+        import numpy as np
+
         from regard.visualisation.head_arcs import HeadArcs
 
-        weights = _stacked([readings.words(layer, head - 1, shifted).weights[word] for head in heads])
+        weights = np.stack([readings.words(layer, head - 1, shifted).weights[word] for head in heads])
         return HeadArcs(rows, columns, word, weights, heads, f"“{rows[word]}”: {title}")
     return _panels(explanation, layer, shifted, heads, (rows, columns), title)
-
-
-def _stacked(rows: Sequence[np.ndarray]) -> np.ndarray:
-    import numpy as np
-
-    return np.stack(rows)
 
 
 def _layer(translator: Translator, readings: Readings, options: HeadOptions) -> tuple[str | None, bool]:

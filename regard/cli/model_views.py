@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,21 +14,6 @@ if TYPE_CHECKING:
 DEFAULT = "transformer-published"
 VOCABULARY = 8000
 """Tokens, if the tokenizer is to choose their number from the data."""
-
-
-@dataclass(frozen=True)
-class ModelOptions:
-    """The model to draw without a run: a preset, a recipe, settings on top."""
-
-    preset: str | None = None
-    config: Path | None = None
-    settings: tuple[str, ...] = ()
-
-    @property
-    def given(self) -> list[str]:
-        """Options that were given, by name."""
-        values = {"--preset": self.preset, "--config": self.config, "--set": self.settings}
-        return [name for name, value in values.items() if value]
 
 
 def draw_model(run: Path | None, preset_name: str | None, config: Path | None, settings: Sequence[str]) -> Figure:

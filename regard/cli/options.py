@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from itertools import product
 from pathlib import Path
 from typing import Annotated, Literal
@@ -30,6 +31,17 @@ With = Annotated[
 Seed = Annotated[int | None, typer.Option(min=0, max=2**63 - 1, help="Seed of all random numbers.")]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Print only results and errors.")]
 Debug = Annotated[bool, typer.Option("--debug", help="Print the traceback of an error.")]
+
+
+def given_flags(context: typer.Context, names: Iterable[str], **usual: str) -> list[str]:
+    """Return those of some options, as flags, that have another value than by default, or than the `usual` one."""
+    options = {param.name: param for param in context.command.params}
+    values = {name: context.params[name] for name in names}
+    return [
+        options[name].opts[0]
+        for name, value in values.items()
+        if value not in (usual.get(name, options[name].default), None, ())
+    ]
 
 
 def select_device(name: str) -> str:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from regard.common.errors import UsageError
 
 if TYPE_CHECKING:
+    from regard.training.schedule import ScheduleSettings
     from regard.visualisation import Chart, Figure
     from regard.visualisation.charts import Series
 
@@ -30,12 +31,6 @@ class Sizes:
     peak: float | None = None
     updates: int | None = None
     position: int | None = None
-
-    @property
-    def given(self) -> list[str]:
-        """Options that were given, by name."""
-        values = vars(self)
-        return [f"--{name}" for name in values if values[name] is not None and values[name] != ()]
 
 
 USED = {"positions": {"--size", "--position"}, "schedule": {"--size", "--warmup", "--schedule", "--peak", "--updates"}}
@@ -85,12 +80,15 @@ def draw_schedules(sizes: Sizes) -> Chart:
     pairs = _pairs(sizes, NOAM_WARMUP) if sizes.size or sizes.warmup or sizes.schedule else list(PUBLISHED)
     peak = {} if sizes.peak is None else {"peak": sizes.peak}
     last = sizes.updates or max(UPDATES, *(2 * warmup for _, warmup in pairs))
-    lines = tuple(
-        _schedule_line(ScheduleSettings.parse({"kind": kind, "warmup": warmup, **peak}, "the options"), size, last)
-        for size, warmup in pairs
-    )
+    lines = []
+    for size, warmup in pairs:
+        schedule = ScheduleSettings.parse({"kind": kind, "warmup": warmup, **peak}, "the options")
+        name = (f"size {size}, " if kind == "noam" else "") + f"warm-up {schedule.warmup:,}"
+        lines.append(schedule_line(name, schedule, size, last))
     caption = "noam: size^−0.5 · min(update^−0.5, update · warm-up^−1.5)" if kind == "noam" else ""
-    return Chart(f"Learning rate, {kind.replace('_', ' ')}", (Panel("learning rate", "updates", lines),), caption)
+    return Chart(
+        f"Learning rate, {kind.replace('_', ' ')}", (Panel("learning rate", "updates", tuple(lines)),), caption
+    )
 
 
 def _pairs(sizes: Sizes, warmup: int) -> list[tuple[int, int]]:
@@ -104,11 +102,10 @@ def _pairs(sizes: Sizes, warmup: int) -> list[tuple[int, int]]:
     return list(zip(given * (count // len(given)), warmups * (count // len(warmups)), strict=True))
 
 
-def _schedule_line(schedule: Any, size: int, last: int) -> Series:
+def schedule_line(name: str, schedule: ScheduleSettings, size: int, last: int) -> Series:
     """Return the learning rate against updates, its peak among them."""
     from regard.training.schedule import learning_rate
     from regard.visualisation import Series
 
     updates = sorted({max(1, round(last * n / 400)) for n in range(401)} | {max(1, min(last, schedule.warmup))})
-    name = (f"size {size}, " if schedule.kind == "noam" else "") + f"warm-up {schedule.warmup:,}"
     return Series(name, tuple((float(update), learning_rate(schedule, update, size)) for update in updates))

@@ -11,6 +11,17 @@ from regard.cli.app import is_quiet, say, warn
 
 EVERY = 30.0
 """Seconds between two plain lines about a file that is being translated."""
+_LINES = {
+    "message": "{text}",
+    "budget": "{minutes:.3g} minutes were {updates:,} updates, as train.toml says now",
+    "resume": "resuming from update {update}",
+    "damaged": "{problem}: resuming from the previous checkpoint",
+    "restored": "{problem}",
+    "halved": "out of memory at update {update}: each batch is split into {parts} parts from now on",
+    "stopping": "stopping after this update or validation; a second signal stops at once",
+    "end": "training ended after {update} updates and {duration}: {reason}",
+}
+"""Lines about the events of training, beside progress and validations."""
 
 
 class _LiveLine:
@@ -47,16 +58,15 @@ class TrainReporter(_LiveLine):
         self._clear()
 
     def __call__(self, event: str, values: dict[str, Any]) -> None:
-        line = getattr(self, f"_{event}")(values)
+        duration = format_duration(values.get("seconds", 0.0))
+        lines = {"train": self._train, "progress": self._progress, "valid": self._valid}
+        line = lines[event](values) if event in lines else _LINES[event].format(duration=duration, **values)
         is_progress = event in ("train", "progress")
         if not line or (is_progress and self._show(line)) or (event == "progress" and self._has_shown):
             return
         self._has_shown = self._has_shown or is_progress
         self._clear()
         say(line)
-
-    def _message(self, v: dict[str, Any]) -> str:
-        return str(v["text"])
 
     def _train(self, v: dict[str, Any]) -> str:
         guided = f" · guided {v['guided']:.3f}" if "guided" in v else ""
@@ -74,27 +84,6 @@ class TrainReporter(_LiveLine):
         scores = f"loss {v['loss']:.3f} · chrF {v['chrf']:.1f} · BLEU {v['bleu']:.1f}"
         scores += f" · CIDEr-D {v['cider']:.1f}" if "cider" in v else ""
         return f"validation at update {v['update']} after {format_duration(v['seconds'])}: {scores}{star}"
-
-    def _budget(self, v: dict[str, Any]) -> str:
-        return f"{v['minutes']:.3g} minutes were {v['updates']:,} updates, as train.toml says now"
-
-    def _resume(self, v: dict[str, Any]) -> str:
-        return f"resuming from update {v['update']}"
-
-    def _damaged(self, v: dict[str, Any]) -> str:
-        return f"{v['problem']}: resuming from the previous checkpoint"
-
-    def _restored(self, v: dict[str, Any]) -> str:
-        return str(v["problem"])
-
-    def _halved(self, v: dict[str, Any]) -> str:
-        return f"out of memory at update {v['update']}: each batch is split into {v['parts']} parts from now on"
-
-    def _stopping(self, _: dict[str, Any]) -> str:
-        return "stopping after this update or validation; a second signal stops at once"
-
-    def _end(self, v: dict[str, Any]) -> str:
-        return f"training ended after {v['update']} updates and {format_duration(v['seconds'])}: {v['reason']}"
 
 
 class LineReporter(_LiveLine):

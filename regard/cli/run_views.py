@@ -103,12 +103,12 @@ def _series(name: str, events: list[dict[str, Any]], key: str) -> list[Series]:
 
 def _schedule(run: Path) -> Chart:
     """The learning rate at each update: up during warm-up, then down."""
+    from regard.cli.plain_views import schedule_line
     from regard.common.reading import check_links
     from regard.common.settings import read_toml
     from regard.model_folder import load_folder
     from regard.training.recipe import Recipe
-    from regard.training.schedule import learning_rate
-    from regard.visualisation import Chart, Panel, Series
+    from regard.visualisation import Chart, Panel
 
     path = run / "train.toml"
     check_links(run, path.name)
@@ -117,10 +117,8 @@ def _schedule(run: Path) -> Chart:
     recipe = Recipe.parse(read_toml(path), str(path))
     schedule, size = recipe.schedule, load_folder(run).model.decoder.output.weight.shape[1]
     last = recipe.training.updates or 10 * schedule.warmup
-    updates = sorted({max(1, round(last * n / 400)) for n in range(401)} | {min(last, schedule.warmup)})
-    points = tuple((float(update), learning_rate(schedule, update, size)) for update in updates)
     caption = f"{schedule.kind.replace('_', ' ')}, warm-up of {schedule.warmup:,} updates"
-    panel = Panel("learning rate", "updates", (Series("learning rate", points),))
+    panel = Panel("learning rate", "updates", (schedule_line("learning rate", schedule, size, last),))
     return Chart("Learning rate", (panel,), caption)
 
 

@@ -47,8 +47,6 @@ LeastReplicas = Annotated[int, typer.Option(min=1, max=1024, help="With --cluste
 MostReplicas = Annotated[
     int | None, typer.Option(min=1, max=1024, help="With --cluster: most replicas, as requests need them.")
 ]
-RequireKey = Annotated[bool, typer.Option("--require-key", help="Refuse requests without a key.")]
-WithPage = Annotated[bool, typer.Option("--page/--no-page", help="Send a page that translates, at /.")]
 
 
 @app.command()
@@ -65,13 +63,13 @@ def serve(
     char_limit: Annotated[int, typer.Option(min=0, help="Most characters of a request; 0: any.")] = 100_000,
     answer_limit: Annotated[int, typer.Option(help="Most bytes of attention and the like in an answer.")] = 32_000_000,
     keys: Annotated[Path | None, typer.Option(help="File of API keys; see regard keys.")] = None,
-    require_key: RequireKey = False,
+    require_key: Annotated[bool, typer.Option("--require-key", help="Refuse requests without a key.")] = False,
     requests_per_minute: Annotated[int, typer.Option(min=0, help="Of each key, or address; 0: any.")] = 0,
     characters_per_minute: Annotated[int, typer.Option(min=0, help="Of each key, or address; 0: any.")] = 0,
     cors: CorsOrigins = None,
     allow_host: HostNames = None,
     trusted_proxy: TrustedProxies = None,
-    page: WithPage = True,
+    page: Annotated[bool, typer.Option("--page/--no-page", help="Send a page that translates, at /.")] = True,
     metrics: Annotated[bool, typer.Option("--metrics", help="Offer metrics for Prometheus at /metrics.")] = False,
     reload_seconds: Annotated[float, typer.Option(min=0, help="Look for changed models so often; 0: never.")] = 2.0,
     log_texts: Annotated[bool, typer.Option("--log-texts", help="Write texts to the log, too.")] = False,
@@ -119,7 +117,7 @@ def _serve_on_cluster(
     pairs: Sequence[tuple[str, str]],
     least_and_most: tuple[int, int],
 ) -> None:
-    from regard.serving.cluster.replicas import Replicas, serve_on_cluster
+    from regard.serving.cluster.ray_serve import Replicas, serve_on_cluster
 
     least, most = least_and_most
     if most < least:

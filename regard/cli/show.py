@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -11,8 +11,8 @@ import typer
 
 from regard.cli.app import app, say, setup_process, warn
 from regard.cli.head_views import HeadOptions, draw_heads
-from regard.cli.model_views import ModelOptions, draw_model, draw_score
-from regard.cli.options import Debug, Device, Quiet, Seed, Threads, select_device
+from regard.cli.model_views import draw_model, draw_score
+from regard.cli.options import Debug, Device, Quiet, Seed, Threads, given_flags, select_device
 from regard.cli.plain_views import USED, Sizes, draw_positions, draw_schedules
 from regard.cli.run_views import RUN_VIEWS, draw_run
 from regard.cli.search_options import search_command, search_options
@@ -21,12 +21,14 @@ from regard.common.version import __version__
 
 if TYPE_CHECKING:
     from regard.explain.explanation import Explanation
-    from regard.pipeline import Captioner, Translator
+    from regard.pipeline import Caption, Captioner, Translation, Translator
     from regard.visualisation import Alignment, Chart, Figure
     from regard.visualisation.explanation_data import Attributions
 
 RUNLESS = ("positions", "schedule", "model")
 """Views that need no run."""
+OF_HEADS, OF_MODEL = ("attention", "layer", "head", "word"), ("preset", "config", "set_")
+"""Options of the views heads and model alone."""
 UNATTENDED = (*RUN_VIEWS, "model", "score")
 """Views that show no attention, and so translate nothing."""
 View = Annotated[
@@ -38,14 +40,12 @@ View = Annotated[
     ),
 ]
 Role = Annotated[Literal["cross", "encoder", "decoder"], typer.Option(help="With --view heads: whose attention.")]
-Layer = Annotated[int | None, typer.Option(min=1, max=1024, help="With --view heads: the layer, from 1.")]
 Head = Annotated[list[int] | None, typer.Option(min=1, max=1024, help="With --view heads: only this head; repeat it.")]
 Word = Annotated[
     str | None,
     typer.Option(help="With --view heads: all heads of this word, as arcs; WORD:2 is the second of its kind."),
 ]
 Preset = Annotated[str | None, typer.Option(help="With --view model: a preset; regard.presets() lists them.")]
-Config = Annotated[Path | None, typer.Option(help="With --view model: a recipe, TOML.")]
 Set = Annotated[list[str] | None, typer.Option("--set", help="With --view model: key=value, as often as needed.")]
 Size = Annotated[
     list[int] | None, typer.Option(min=2, max=65536, help="Positions, schedule: size of the vectors; repeat it.")
@@ -58,7 +58,6 @@ Schedule = Annotated[
     typer.Option(help="Schedule: its kind; noam if left out."),
 ]
 Peak = Annotated[float | None, typer.Option(min=1e-12, max=1e6, help="Schedule: its highest rate, or noam's factor.")]
-Updates = Annotated[int | None, typer.Option(min=1, max=10**9, help="Schedule: updates to draw.")]
 Position = Annotated[
     int | None, typer.Option(min=0, max=10**6, help="Positions: print the vector of this position, from 0.")
 ]
@@ -82,17 +81,17 @@ def show(
         typer.Option("--faithfulness", help="Measure how far attention agrees with attributions; pages always do."),
     ] = False,
     attention: Role = "cross",
-    layer: Layer = None,
+    layer: Annotated[int | None, typer.Option(min=1, max=1024, help="With --view heads: the layer, from 1.")] = None,
     head: Head = None,
     word: Word = None,
     preset: Preset = None,
-    config: Config = None,
+    config: Annotated[Path | None, typer.Option(help="With --view model: a recipe, TOML.")] = None,
     set_: Set = None,
     size: Size = None,
     warmup: Warmup = None,
     schedule: Schedule = None,
     peak: Peak = None,
-    updates: Updates = None,
+    updates: Annotated[int | None, typer.Option(min=1, max=10**9, help="Schedule: updates to draw.")] = None,
     position: Position = None,
     device: Device = "auto",
     threads: Threads = None,
@@ -111,33 +110,32 @@ def show(
     out = out or Path(f"{view}.svg" if view in UNATTENDED else "attention.html")
     _check_file(out, view)
     sizes = Sizes(tuple(size or ()), tuple(warmup or ()), schedule, peak, updates, position)
-    model = ModelOptions(preset, config, tuple(set_ or ()))
     heads = HeadOptions(attention, layer, tuple(head or ()), word)
-    _check_options(view, run, with_ or (), sizes, model, heads)
+    _check_options(context, view, run)
     if view in UNATTENDED:
+        model = (preset, config, set_ or ())
         _draw_unattended([run, *(with_ or ())] if run else [], view, out, sizes, model)
     else:
         _draw_output(run, text, device, _Drawing(out, view, faithfulness, search_options(context).get("beam"), heads))
     say(f"wrote {out}")
 
 
-def _check_options(
-    view: str, run: Path | None, others: Sequence[Path], sizes: Sizes, model: ModelOptions, heads: HeadOptions
-) -> None:
+def _check_options(context: typer.Context, view: str, run: Path | None) -> None:
     """Raise UsageError, with all causes, for options that belong to another view, and for a run that is missing."""
     causes = []
     if run is None and view not in RUNLESS:
         causes.append(f"--view {view}: needs a run; without one there are --view {', '.join(RUNLESS)}")
-    if others and view != "curve":
+    if view != "curve" and given_flags(context, ["with_"]):
         causes.append("--with: only with --view curve, which shows the learning curves of several runs")
     if view != "heads":
-        causes += [f"{name}: only with --view heads" for name in heads.given]
+        causes += [f"{name}: only with --view heads" for name in given_flags(context, OF_HEADS)]
+    of_model = given_flags(context, OF_MODEL)
     if view != "model":
-        causes += [f"{name}: only with --view model" for name in model.given]
+        causes += [f"{name}: only with --view model" for name in of_model]
     elif run is not None:
-        causes += [f"{name}: a run has its architecture already; leave {name} or the run out" for name in model.given]
+        causes += [f"{name}: a run has its architecture already; leave {name} or the run out" for name in of_model]
     usable = USED.get(view, set()) if run is None else set()
-    for name in sizes.given:
+    for name in given_flags(context, [field.name for field in fields(Sizes)]):
         if name not in usable:
             views = " and ".join(f"--view {other}" for other, names in USED.items() if name in names)
             causes.append(f"{name}: only with {views}, without a run")
@@ -145,14 +143,16 @@ def _check_options(
         raise UsageError(*causes)
 
 
-def _draw_unattended(runs: Sequence[Path], view: str, out: Path, sizes: Sizes, model: ModelOptions) -> None:
+def _draw_unattended(
+    runs: Sequence[Path], view: str, out: Path, sizes: Sizes, model: tuple[str | None, Path | None, Sequence[str]]
+) -> None:
     """Draw what shows no attention: views of runs, of models, and of sizes."""
     from regard.visualisation import save
 
     lines = list[str]()
     drawable: Chart | Figure
     if view == "model":
-        drawable = draw_model(runs[0] if runs else None, model.preset, model.config, model.settings)
+        drawable = draw_model(runs[0] if runs else None, *model)
     elif view == "score":
         drawable = draw_score(runs[0])
     elif runs:
@@ -180,10 +180,7 @@ def _draw_output(run: Path | None, text: str | None, device: str, drawing: _Draw
             "--out FILE.html or .gif"
         )
     _check_input(isinstance(pipeline, Captioner), text)
-    if isinstance(pipeline, Captioner):
-        typer.echo(_draw_caption(pipeline, Path(text), drawing))
-    else:
-        typer.echo(_draw_translation(pipeline, text, drawing))
+    typer.echo(_draw(pipeline, text, drawing))
 
 
 def _check_input(is_captioner: bool, text: str) -> None:
@@ -223,46 +220,37 @@ class _Drawing:
         return self.out.suffix.lower() == ".html"
 
 
-def _draw_translation(translator: Translator, text: str, drawing: _Drawing) -> str:
-    """Translate a line and write its figure; return the translation."""
-    from regard.explain.explanation import explain
+def _draw(pipeline: Translator | Captioner, text: str, drawing: _Drawing) -> str:
+    """Translate a line, or caption an image, and write a page, a player or a figure; return the output."""
+    from regard.explain.explanation import alignment_choice, explain, explain_caption, overlay_of
+    from regard.pipeline import Captioner
     from regard.pipeline.bulk import unknown_script
     from regard.visualisation import Meta, save
 
-    warn(unknown_script(translator, "the text", [text])[1])
-    attributions = drawing.is_page or drawing.faithfulness
-    explanation = explain(translator, text, drawing.beam, attributions=attributions)
-    facts = {"decoding": translator.engine.describe(), "drawn by": f"regard {__version__}"}
-    if drawing.view == "player" or (drawing.is_page and not drawing.heads.given):
-        save(explanation.data, drawing.out, Meta(facts=facts))
+    facts = {"decoding": pipeline.engine.describe(), "drawn by": f"regard {__version__}"}
+    output: Translation | Caption
+    if isinstance(pipeline, Captioner):
+        if drawing.view == "heads" or drawing.faithfulness:
+            option = "--faithfulness" if drawing.faithfulness else "--view heads"
+            raise UsageError(f"{option}: only for translations; the page of a caption lets you choose among heads")
+        captioned = explain_caption(pipeline, Path(text), drawing.beam)
+        facts, data, output = {"image": Path(text).name, **facts}, captioned.data, captioned.caption
+    else:
+        warn(unknown_script(pipeline, "the text", [text])[1])
+        explanation = explain(pipeline, text, drawing.beam, attributions=drawing.is_page or drawing.faithfulness)
+        data, output = explanation.data, explanation.translation
+    assert output.readings is not None, "readings were requested"
+    if drawing.view == "player" or (drawing.is_page and drawing.heads == HeadOptions()):
+        save(data, drawing.out, Meta(facts=facts))
+    elif isinstance(pipeline, Captioner):
+        save(overlay_of(data, output.readings, alignment_choice(pipeline, output.readings)), drawing.out)
     elif drawing.view == "heads":
-        save(draw_heads(translator, explanation, drawing.heads), drawing.out)
+        save(draw_heads(pipeline, explanation, drawing.heads), drawing.out)
     else:
-        save(_alignment(translator, explanation), drawing.out)
-    if drawing.faithfulness and explanation.data.attributions is not None:
-        say(_agreement(explanation.data.attributions))
-    return explanation.translation.text
-
-
-def _draw_caption(captioner: Captioner, image: Path, drawing: _Drawing) -> str:
-    """Caption an image and write its figure: a page, its player, or a sheet of overlays; return the caption."""
-    from regard.explain.explanation import alignment_choice, explain_caption, overlay_of
-    from regard.visualisation import Meta, save
-
-    if drawing.view == "heads" or drawing.faithfulness:
-        option = "--faithfulness" if drawing.faithfulness else "--view heads"
-        raise UsageError(f"{option}: only for translations; the page of a caption lets you choose among heads")
-    explanation = explain_caption(captioner, image, drawing.beam)
-    caption = explanation.caption
-    if drawing.view == "player" or drawing.is_page:
-        facts = {"image": image.name, "decoding": captioner.engine.describe()}
-        facts["drawn by"] = f"regard {__version__}"
-        save(explanation.data, drawing.out, Meta(facts=facts))
-    else:
-        assert caption.readings is not None, "readings were requested"
-        choice = alignment_choice(captioner, caption.readings)
-        save(overlay_of(explanation.data, caption.readings, choice), drawing.out)
-    return caption.text
+        save(_alignment(pipeline, explanation), drawing.out)
+    if drawing.faithfulness and data.attributions is not None:
+        say(_agreement(data.attributions))
+    return output.text
 
 
 def _alignment(translator: Translator, explanation: Explanation) -> Alignment:

@@ -10,7 +10,7 @@ import os
 import re
 import sys
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import cache, partial
@@ -54,7 +54,6 @@ InputFormat = Annotated[
     typer.Option(help="Plain lines; one JSON object per line: text, prefix, terms, forbid; a page; auto: as FILE is."),
 ]
 Stream = Annotated[bool, typer.Option("--stream", help="Print words as they are decoded; greedy, or with --sample.")]
-Resume = Annotated[bool, typer.Option("--resume", help="Continue an --output that was interrupted.")]
 ChunkSize = Annotated[
     int, typer.Option(min=1, max=1_000_000, help="Lines that are translated, and written to disk, together.")
 ]
@@ -82,7 +81,7 @@ def translate(
     input: InputFormat = "auto",
     stream: Stream = False,
     output: Annotated[Path | None, typer.Option(help="File to write instead of standard output.")] = None,
-    resume: Resume = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Continue an --output that was interrupted.")] = False,
     chunk: ChunkSize = 2000,
     workers: WorkerCount = None,
     cluster: Cluster = None,
@@ -238,16 +237,12 @@ def _find_input(context: typer.Context) -> Literal["text", "jsonl", "html", "xml
         raise UsageError(f"{file[:80]}: no such file; {how}")
     if given["input"] == "auto":
         given["input"] = "text" if is_stream else input_kind(data_path(file))
-    if given["input"] in ("html", "xml") and (others := _changed(context, NOT_FOR_PAGES)):
+    if given["input"] in ("html", "xml") and (others := options.given_flags(context, NOT_FOR_PAGES)):
         why = f"{file} is {given['input'].upper()}, which is translated once, and as a whole"
-        raise UsageError(f"{others}: {why}; leave them out, or give --input text to translate every line as it stands")
+        raise UsageError(
+            f"{', '.join(others)}: {why}; leave them out, or give --input text to translate every line as it stands"
+        )
     return cast(Literal["text", "jsonl", "html", "xml"], given["input"])
-
-
-def _changed(context: typer.Context, names: Sequence[str]) -> str:
-    """Return those of some options that are not as they are if nothing is given, as flags."""
-    usual = {param.name: param.default for param in context.command.params} | {"input": "text"}
-    return ", ".join(f"--{name.replace('_', '-')}" for name in names if context.params[name] != usual[name])
 
 
 def _input(
@@ -297,14 +292,12 @@ def _constraint_encoder(run: Path, constraints: Constraints, limits: SearchSetti
 
 
 def _refuse_to_stream(context: typer.Context, search: dict[str, Any]) -> None:
-    """Raise UsageError, with all causes, for options that need the whole of a translation."""
-    searched = [f"--{name.replace('_', '-')}" for name in SEARCH_NOT_STREAMED if name in search]
-    searched += ["--beam"] if search.get("beam", 1) != 1 else []
-    causes = []
-    if flags := ", ".join(filter(None, [_changed(context, NOT_STREAMED), *searched])):
-        causes.append(f"--stream and {flags}: text already printed cannot be changed; leave one out")
-    if causes:
-        raise UsageError(*causes)
+    """Raise UsageError for options that need the whole of a translation."""
+    flags = options.given_flags(context, NOT_STREAMED, input="text")
+    flags += [f"--{name.replace('_', '-')}" for name in SEARCH_NOT_STREAMED if name in search]
+    flags += ["--beam"] if search.get("beam", 1) != 1 else []
+    if flags:
+        raise UsageError(f"--stream and {', '.join(flags)}: text already printed cannot be changed; leave one out")
 
 
 def _stream(

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import torch
@@ -19,6 +20,8 @@ from regard.layers.resnet import FrozenBatchNorm
 from regard.models import Model, ModelSettings, build
 from regard.visualisation.architecture import LAST_STATES, Architecture, Part, Role, Stack
 
+Count = Callable[..., int]
+"""Counts the weights of modules, see `_count`."""
 WHOLE = (Cell, GatedConvolution, Score)
 """Layers whose inner linear layers are counted with them."""
 
@@ -80,23 +83,24 @@ def _kind(module: nn.Module) -> str:
     return next((name for name, types in kinds.items() if isinstance(module, types)), "other")
 
 
-class _Counter:
-    """Counts the weights of modules, those counted before left out."""
-
-    def __init__(self, seen: set[int]) -> None:
-        self.seen = seen
-
-    def __call__(self, *modules: nn.Module | None) -> int:
-        total = 0
-        for module in modules:
-            for parameter in [] if module is None else module.parameters():
-                if id(parameter) not in self.seen:
-                    self.seen.add(id(parameter))
-                    total += parameter.numel()
-        return total
+def _count(seen: set[int], *modules: nn.Module | None) -> int:
+    """Count the weights of modules, those that were `seen` before left out."""
+    total = 0
+    for module in modules:
+        for parameter in [] if module is None else module.parameters():
+            if id(parameter) not in seen:
+                seen.add(id(parameter))
+                total += parameter.numel()
+    return total
 
 
-def _input(side: Any, settings: Any, vocabulary: int, count: _Counter, positions: str) -> Stack:
+def _single(
+    name: str, detail: str = "", weights: int = 0, role: Role = "sublayer", source: str = "", times: int = 1
+) -> Stack:
+    return Stack((Part(name, detail, weights, role, source),), times)
+
+
+def _input(side: Any, settings: Any, vocabulary: int, count: Count, positions: str) -> Stack:
     """The token embedding, and the positions that are added to it."""
     embedding = Part("embedding", f"{vocabulary:,} × {settings.embedding}", count(side.embedding), "input")
     if positions == "none":
@@ -106,18 +110,18 @@ def _input(side: Any, settings: Any, vocabulary: int, count: _Counter, positions
     return Stack((embedding, Part("+ positions", positions, weights, "input")))
 
 
-def _output(side: Any, vocabulary: int, count: _Counter) -> Stack:
+def _output(side: Any, vocabulary: int, count: Count) -> Stack:
     size = side.output.weight.shape[1]
-    return Stack((Part("linear, softmax", f"{size} → {vocabulary:,}", count(side.output), "output"),))
+    return _single("linear, softmax", f"{size} → {vocabulary:,}", count(side.output), "output")
 
 
-def _each(layers: Any, name: str, count: _Counter) -> int:
+def _each(layers: Any, name: str, count: Count) -> int:
     """Count one sublayer in all layers."""
     return count(*(getattr(layer, name) for layer in layers))
 
 
 def _transformer(side: Any, settings: Any, vocabulary: int, seen: set[int]) -> list[Stack]:
-    count, s = _Counter(seen), settings
+    count, s = partial(_count, seen), settings
     is_decoder = hasattr(side, "output")
     heads = f"{s.heads} × {s.size // s.heads}" + ("" if s.score == "scaled_dot" else f", {s.score}")
     names = [
@@ -132,7 +136,7 @@ def _transformer(side: Any, settings: Any, vocabulary: int, seen: set[int]) -> l
         parts += _with_residual(sublayer, s, _each(side.layers, f"{name}_residual", count))
     stacks = [_input(side, s, vocabulary, count, s.positions), Stack(tuple(parts), s.layers)]
     if s.has_final_norm:
-        stacks.append(Stack((Part("norm", "layer", count(side.norm), "norm"),)))
+        stacks.append(_single("norm", "layer", count(side.norm), "norm"))
     return [*stacks, _output(side, vocabulary, count)] if is_decoder else stacks
 
 
@@ -150,51 +154,35 @@ def _with_residual(sublayer: Part, settings: Any, weights: int) -> Iterator[Part
 
 
 def _recurrent(side: Any, settings: Any, vocabulary: int, seen: set[int]) -> list[Stack]:
-    count, s = _Counter(seen), settings
+    count, s = partial(_count, seen), settings
     cell = {"tanh": "RNN (tanh)"}.get(s.cell, s.cell.upper())
     entry = _input(side, s, vocabulary, count, "none")
     if not hasattr(side, "output"):
         directions = "2 × " if s.bidirectional else ""
         name = f"bidirectional {cell}" if s.bidirectional else cell
-        return [entry, Stack((Part(name, f"{directions}{s.size}", count(side.layers)),), s.layers)]
-    bridge = Part("bridge", "first state, tanh", count(side.bridges), "norm", LAST_STATES)
-    cells = Stack(
-        (Part(cell, f"{s.size}" + ", + context" * (getattr(s, "context", "") == "every"), count(side.cells)),),
-        s.layers,
-    )
-    readout = Part("readout, tanh", f"→ {s.embedding}", count(side.readout))
-    if s.kind == "no_attention":
-        return [entry, Stack((bridge,)), cells, Stack((readout,)), _output(side, vocabulary, count)]
-    joined = count(getattr(side, "context_proj", None), getattr(side, "gate", None))
-    attention = Stack(
-        (
-            Part(
-                "attention",
-                s.score + ", input feeding" * (s.order == "luong_input_feeding"),
-                count(side.cross_attention) + joined,
-                "attention",
-                "keys, values",
-            ),
-        )
-    )
-    middle = [attention, cells] if s.order == "bahdanau" else [cells, attention]
-    return [entry, Stack((bridge,)), *middle, Stack((readout,)), _output(side, vocabulary, count)]
+        return [entry, _single(name, f"{directions}{s.size}", count(side.layers), times=s.layers)]
+    bridge = _single("bridge", "first state, tanh", count(side.bridges), "norm", LAST_STATES)
+    sizes = f"{s.size}" + ", + context" * (getattr(s, "context", "") == "every")
+    cells = _single(cell, sizes, count(side.cells), times=s.layers)
+    readout = _single("readout, tanh", f"→ {s.embedding}", count(side.readout))
+    middle = [cells]
+    if s.kind != "no_attention":
+        weights = count(getattr(side, "context_proj", None), getattr(side, "gate", None), side.cross_attention)
+        score = s.score + ", input feeding" * (s.order == "luong_input_feeding")
+        attention = _single("attention", score, weights, "attention", "keys, values")
+        middle = [attention, cells] if s.order == "bahdanau" else [cells, attention]
+    return [entry, bridge, *middle, readout, _output(side, vocabulary, count)]
 
 
 def _convolutional(side: Any, settings: Any, vocabulary: int, seen: set[int]) -> list[Stack]:
-    count, s = _Counter(seen), settings
+    count, s = partial(_count, seen), settings
     is_decoder, layers = hasattr(side, "output"), side.layers
-    widen = Part("linear", f"{s.embedding} → {s.size}", count(side.widen))
-    narrow = Part("linear", f"{s.size} → {s.embedding}", count(side.narrow))
+    widen = _single("linear", f"{s.embedding} → {s.size}", count(side.widen))
+    narrow = _single("linear", f"{s.size} → {s.embedding}", count(side.narrow))
     detail = f"kernel {s.kernel_size}, GLU"
     if not is_decoder:
         inner = Stack((Part("convolution", detail, count(layers)), Part("add", "", 0, "norm")), s.layers)
-        return [
-            _input(side, s, vocabulary, count, "learned"),
-            Stack((widen,)),
-            inner,
-            Stack((narrow,)),
-        ]
+        return [_input(side, s, vocabulary, count, "learned"), widen, inner, narrow]
     attention = count(*(m for layer in layers for m in (layer.query_in, layer.cross_attention, layer.context_out)))
     parts = (
         Part("causal convolution", detail, _each(layers, "convolution", count)),
@@ -203,46 +191,35 @@ def _convolutional(side: Any, settings: Any, vocabulary: int, seen: set[int]) ->
     )
     fitted = count(side.fit_target, side.fit_source)
     entry = _input(side, s, vocabulary, count, "learned")
-    fit = [Stack((Part("linear", "to the encoder's size", fitted),))] if fitted else []
-    return [entry, *fit, Stack((widen,)), Stack(parts, s.layers), Stack((narrow,)), _output(side, vocabulary, count)]
+    fit = [_single("linear", "to the encoder's size", fitted)] if fitted else []
+    return [entry, *fit, widen, Stack(parts, s.layers), narrow, _output(side, vocabulary, count)]
 
 
 def _other(side: Any, settings: Any, vocabulary: int, seen: set[int]) -> list[Stack]:  # noqa: ARG001
     """Describe an image encoder: the image, its backbone, and what stands on the grid of cells."""
-    count, s = _Counter(seen), settings
-    stacks = [Stack((Part("image", "pixels", 0, "input"),))]
+    count, s = partial(_count, seen), settings
+    stacks = [_single("image", "pixels", 0, "input")]
     if s.kind == "resnet":
         backbone = side.backbone
-        stacks.append(Stack((Part("convolution", f"stem, {s.width} channels", count(backbone.conv1, backbone.bn1)),)))
+        stacks.append(_single("convolution", f"stem, {s.width} channels", count(backbone.conv1, backbone.bn1)))
         for stage, depth in enumerate(s.depths):
             blocks = count(getattr(backbone, f"layer{stage + 1}"))
             detail = f"{depth} × {s.block}, {s.width * 2**stage}"
-            stacks.append(Stack((Part(f"stage {stage + 1}", detail, blocks),)))
+            stacks.append(_single(f"stage {stage + 1}", detail, blocks))
     elif s.kind == "vit":
         detail = f"{s.patch_size} × {s.patch_size} pixels"
-        stacks.append(Stack((Part("patches, linear", detail, count(side.patch_embedding)),)))
+        stacks.append(_single("patches, linear", detail, count(side.patch_embedding)))
     else:
-        stacks.append(Stack((Part("backbone", str(getattr(s, "name", s.kind)), count(side.backbone)),)))
+        stacks.append(_single("backbone", str(getattr(s, "name", s.kind)), count(side.backbone)))
     rest = [
         module for name, module in side.named_children() if name not in ("backbone", "patch_embedding", "grid_head")
     ]
     if rest:
-        stacks.append(Stack((Part("linear", f"→ {s.size}, norm", count(*rest)),)))
-    head = side.grid_head
-    stacks.append(
-        Stack(
-            (
-                Part(
-                    "grid of cells",
-                    "" if s.positions == "none" else "+ positions",
-                    count(head.position_embedding),
-                    "input",
-                ),
-            )
-        )
-    )
+        stacks.append(_single("linear", f"→ {s.size}, norm", count(*rest)))
+    head, positions = side.grid_head, "" if s.positions == "none" else "+ positions"
+    stacks.append(_single("grid of cells", positions, count(head.position_embedding), "input"))
     if s.layers:
-        detail = f"{s.heads} × {s.size // s.heads}, {s.feedforward}"
-        stacks.append(Stack((Part("self-attention, feed-forward", detail, count(head.layers), "attention"),), s.layers))
-        stacks.append(Stack((Part("norm", "layer", count(head.norm), "norm"),)))
+        name, detail = "self-attention, feed-forward", f"{s.heads} × {s.size // s.heads}, {s.feedforward}"
+        stacks.append(_single(name, detail, count(head.layers), "attention", times=s.layers))
+        stacks.append(_single("norm", "layer", count(head.norm), "norm"))
     return stacks

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import exp
+from typing import Any
 
 import torch
 
@@ -63,19 +64,9 @@ def explain(translator: Translator, text: str, beam: int | None = None, attribut
     readings = _readings(translation)
     if not translation.text:
         raise RegardError("the translation is empty, so there is nothing to draw; show another line, or train longer")
-    vocabulary, has_attention = translator.tokenizer.target, bool(readings.layers("cross"))
-    choice = alignment_choice(translator, readings) if has_attention else None
-    data = ExplanationData(
-        readings.source_text,
-        readings.target_text,
-        readings.target,
-        readings.target_words,
-        layer_weights(readings),
-        ShownHead(0) if choice is None else _shown_head(choice, readings),
-        _steps(vocabulary, readings.target, steps),
-        _attributions(translator, text, readings, choice) if attributions and choice is not None else None,
-        states=_states(translator, text, readings),
-    )
+    measured = _attributions(translator, text, readings) if attributions and readings.layers("cross") else None
+    states = _states(translator, text, readings)
+    data = _data(translator, readings, steps, readings.source_text, attributions=measured, states=states)
     return Explanation(translation, data)
 
 
@@ -86,20 +77,25 @@ def explain_caption(captioner: Captioner, image: ImageInput, beam: int | None = 
     assert readings.grid is not None, "a captioner attends to a grid of cells"
     if not caption.text:
         raise RegardError("the caption is empty, so there is nothing to draw; show another image, or train longer")
-    vocabulary = captioner.tokenizer.target
-    shown = _shown_head(alignment_choice(captioner, readings), readings) if readings.layers("cross") else ShownHead(0)
     view = SourceImage(captioner.model_view(image), readings.grid, readings.cell_centre, readings.cell_extent)
-    data = ExplanationData(
-        view.cells(),
-        readings.target_text,
-        readings.target,
-        readings.target_words,
-        layer_weights(readings),
-        shown,
-        _steps(vocabulary, readings.target, steps),
-        image=view,
-    )
-    return CaptionExplanation(caption, data)
+    return CaptionExplanation(caption, _data(captioner, readings, steps, view.cells(), image=view))
+
+
+def _data(
+    pipeline: Translator | Captioner,
+    readings: Readings,
+    steps: Sequence[SearchStep],
+    source: tuple[str, ...],
+    **more: Any,
+) -> ExplanationData:
+    """Return what is shown of a translation as of a caption, and `more` that only one of them has."""
+    shown, layers = ShownHead(0), readings.layers("cross")
+    if layers:
+        choice = alignment_choice(pipeline, readings)
+        shown = ShownHead(layers.index(choice.layer), choice.head, choice.shifted)
+    target = (readings.target_text, readings.target, readings.target_words)
+    trace = _steps(pipeline.tokenizer.target, readings.target, steps)
+    return ExplanationData(source, *target, layer_weights(readings), shown, trace, **more)
 
 
 def overlay_of(data: ExplanationData, readings: Readings, choice: AlignmentChoice) -> Overlay:
@@ -128,18 +124,12 @@ def _readings(result: Translation | Caption) -> Readings:
     return result.readings
 
 
-def _shown_head(choice: AlignmentChoice, readings: Readings) -> ShownHead:
-    return ShownHead(readings.layers("cross").index(choice.layer), choice.head, choice.shifted)
-
-
-def _attributions(
-    translator: Translator, text: str, readings: Readings, choice: AlignmentChoice
-) -> Attributions | None:
+def _attributions(translator: Translator, text: str, readings: Readings) -> Attributions | None:
     """Measure attributions, and how far attention agrees with them; None for an ensemble, which has no one gradient."""
     if not isinstance(translator.model, Model):
         return None
     target = translator.tokenizer.target.ids(readings.target)[:-1]
-    measured = measure_faithfulness(translator, text, target, readings, choice)
+    measured = measure_faithfulness(translator, text, target, readings, alignment_choice(translator, readings))
     return Attributions(
         ("gradient × input", "word erasure"),
         (measured.gradient, measured.erasure),

@@ -89,7 +89,7 @@ class RuntimeTranslator:
         run folder, LineError for lines that cannot be translated.
         """
         lines = as_texts(texts)
-        if alignments and not self._has_attention:
+        if alignments and not self.model.has_attention:
             raise UsageError("this model has no attention, so it has no alignments to extract; leave `alignments` out")
         options = self._options(nbest, search)
         options.attention, options.alignments = 2 * readings, int(alignments)
@@ -128,10 +128,6 @@ class RuntimeTranslator:
     def encode(self, text: str) -> list[int]:
         """Tokenise a line as the model reads it: token ids, end of sentence last."""
         return self.model.encode(text)
-
-    @property
-    def _has_attention(self) -> bool:
-        return any(layer.role == "cross" for layer in self.model.layers)
 
     def _prefixes(
         self, constraints: Constraints | Sequence[Constraints], count: int, search: SearchOptions
@@ -187,19 +183,11 @@ class RuntimeTranslator:
         model, sides = self.model, ((line.source, False), ((*best.ids, self.tokenizer.eos), True))
         tokens = [tuple(model.tokens(ids, is_target)) for ids, is_target in sides]
         words = [tuple(model.word_indices(ids, is_target)) for ids, is_target in sides]
-        texts = [self._word_texts(ids, side, is_target) for (ids, is_target), side in zip(sides, words, strict=True)]
+        texts = [model.word_texts(ids, side, is_target) for (ids, is_target), side in zip(sides, words, strict=True)]
         roles = {layer.name: layer.role for layer in model.layers}
         from regard.attention.alignment import Readings
 
         return Readings(tokens[0], tokens[1], words[0], words[1], best.weights, roles, texts[0], texts[1])
-
-    def _word_texts(self, ids: Sequence[int], words: Sequence[int], is_target: bool) -> tuple[str, ...]:
-        """Return the text of each word, decoded from its tokens."""
-        tokens: list[list[int]] = [[] for _ in range(max(words, default=-1) + 1)]
-        for token, word in zip(ids, words, strict=True):
-            if word >= 0:
-                tokens[word].append(token)
-        return tuple(self.model.decode(word, is_target) for word in tokens)
 
 
 class RuntimeTokenizer:

@@ -439,6 +439,19 @@ class RuntimeModel:
             raise UsageError(f"token ids: wanted those of the vocabulary, got {list(ids)[:10]}")
         return list(words)
 
+    def word_texts(self, ids: Sequence[int], words: Sequence[int], is_target: bool) -> tuple[str, ...]:
+        """Return the text of each word, decoded from its tokens; `words`: those that `word_indices` returns."""
+        tokens: list[list[int]] = [[] for _ in range(max(words, default=-1) + 1)]
+        for token, word in zip(ids, words, strict=True):
+            if word >= 0:
+                tokens[word].append(token)
+        return tuple(self.decode(word, is_target) for word in tokens)
+
+    @property
+    def has_attention(self) -> bool:
+        """True if target words attend to source words."""
+        return any(layer.role == "cross" for layer in self.layers)
+
     def _lines(self, result: Any) -> list[Line]:
         """Read a result, and free it."""
         try:

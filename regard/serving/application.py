@@ -23,10 +23,10 @@ from regard.serving.keys import KeyFile
 from regard.serving.libretranslate import libretranslate
 from regard.serving.limits import Limits
 from regard.serving.metrics import Metrics
+from regard.serving.process_service import ProcessService
 from regard.serving.proxies import ProxyHeaders, TrustedProxies
 from regard.serving.security import HostCheck, OriginCheck, RequestLog
 from regard.serving.server_settings import ServerSettings
-from regard.serving.service import Service
 
 DESCRIPTION = """Translation and captions by the models of this server. The endpoints of LibreTranslate and DeepL work
 with their clients; those under /v1 show more: scores, alternatives, alignments, attention, words as they come."""
@@ -35,7 +35,7 @@ _QUIET: Any = {"tracing": False, "metrics": False, "logs": False, "auto_configur
 
 
 def create_app(
-    service: Service,
+    service: ProcessService,
     settings: ServerSettings | None = None,
     *,
     queue_depth: Callable[[], float] | None = None,

@@ -23,9 +23,10 @@ from regard.serving.limits import KEY, Limits, address_group
 from regard.serving.metrics import Metrics
 from regard.serving.openapi import body
 from regard.serving.pairs import LanguagePairs
+from regard.serving.process_service import ProcessService
 from regard.serving.requests import P, excerpt, parse, read_body, request_values
 from regard.serving.server_settings import ServerSettings
-from regard.serving.service import DeadlineExceeded, SearchRequest, Service
+from regard.serving.service import DeadlineExceeded, SearchRequest
 from regard.serving.texts import PLAIN, TextFormat, TranslatedText, aside, translate_texts
 
 LOG = logging.getLogger("regard.serving")
@@ -42,7 +43,7 @@ R = TypeVar("R")
 class Server:
     """The models and settings that all endpoints share."""
 
-    service: Service
+    service: ProcessService
     settings: ServerSettings
     limits: Limits
     keys: KeyFile | None = None

@@ -192,10 +192,6 @@ def _languages(server: Server, side: str) -> list[dict[str, Any]]:
         return [{"language": code.upper(), "name": language_name(code)} for code in sorted(pairs.sources)]
     codes = [(variant, code) for code in sorted(pairs.targets) for variant in VARIANTS.get(code, (code.upper(),))]
     return [
-        {"language": variant, "name": _variant_name(variant, code), "supports_formality": False}
+        {"language": variant, "name": language_name(f"{code}{variant[len(code) :]}"), "supports_formality": False}
         for variant, code in codes
     ]
-
-
-def _variant_name(variant: str, code: str) -> str:
-    return language_name(f"{code}{variant[len(code) :]}")

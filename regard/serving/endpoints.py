@@ -14,6 +14,7 @@ from regard.serving.calls import Call, CallRoutes, Server
 from regard.serving.http_errors import HttpError, bad_request, json_response
 from regard.serving.openapi import Problem, errors
 from regard.serving.pairs import LanguagePairs, select_models
+from regard.serving.process_service import ProcessService
 from regard.serving.requests import JSON, MULTIPART, excerpt, listed
 from regard.serving.schemas import (
     CaptionAnswer,
@@ -34,7 +35,6 @@ from regard.serving.schemas import (
     prefix_ids,
     translation_data,
 )
-from regard.serving.service import Service
 from regard.serving.streaming import stream_translations
 from regard.serving.texts import with_prefix
 
@@ -125,7 +125,7 @@ def _add_models(router: APIRouter, server: Server) -> None:
         return json_response(model_data(server.service.models[name], readme=True))
 
 
-def _image_call(call: Call[CaptionRequest] | Call[ExplainImageRequest]) -> tuple[Service, str, bytes]:
+def _image_call(call: Call[CaptionRequest] | Call[ExplainImageRequest]) -> tuple[ProcessService, str, bytes]:
     """Charge a request about an image; return the service, the name of the model, and the image.
 
     The model is the first one of captions, or the one that is wanted; the image came as a file, or as Base64, also as
@@ -145,7 +145,7 @@ def _image_call(call: Call[CaptionRequest] | Call[ExplainImageRequest]) -> tuple
     return service, models[0].name, image
 
 
-def _line_call(call: Call[ExplainRequest] | Call[ContinuationsRequest]) -> tuple[Service, dict[str, str], str]:
+def _line_call(call: Call[ExplainRequest] | Call[ContinuationsRequest]) -> tuple[ProcessService, dict[str, str], str]:
     """Charge a request about one line; return the service, languages and model of the answer, and the line it reads.
 
     Raises HttpError (400).

@@ -11,29 +11,17 @@ import signal
 import sys
 import warnings
 from pathlib import Path
-from typing import BinaryIO, Protocol
+from typing import TYPE_CHECKING, BinaryIO
 
 from regard.common.reading import is_runtime_file
-from regard.serving.frames import Message, Replies, error_message, read_frames
+from regard.serving.frames import Replies, error_message, read_frames
+
+if TYPE_CHECKING:
+    from regard.serving.pytorch_engine import PyTorchEngine
+    from regard.serving.runtime_engine import RuntimeEngine
 
 
-class EngineModel(Protocol):
-    """A model that takes calls at any time and answers each by its number."""
-
-    def about(self) -> Message:
-        """Return what the server is to know of the model."""
-        ...
-
-    def submit(self, number: int, call: Message) -> None:
-        """Begin a call. Raises RegardError if it cannot be done."""
-        ...
-
-    def cancel(self, number: int) -> None:
-        """Give up a call that is not done."""
-        ...
-
-
-def serve_calls(model: EngineModel, calls: BinaryIO, reply: Replies) -> None:
+def serve_calls(model: RuntimeEngine | PyTorchEngine, calls: BinaryIO, reply: Replies) -> None:
     """Take calls until there are no more."""
     for message in read_frames(calls):
         number = message["number"]
@@ -43,10 +31,13 @@ def serve_calls(model: EngineModel, calls: BinaryIO, reply: Replies) -> None:
         try:
             model.submit(number, message)
         except Exception as problem:  # the others' calls go on
+            model.cancel(number)
             reply.fail(number, problem)
 
 
-def open_model(path: Path, precision: str, threads: int, most_bytes: int, reply: Replies) -> EngineModel:
+def open_model(
+    path: Path, precision: str, threads: int, most_bytes: int, reply: Replies
+) -> RuntimeEngine | PyTorchEngine:
     """Open a runtime file, which needs no PyTorch, or a model folder, which does."""
     if is_runtime_file(path):
         from regard.serving.runtime_engine import RuntimeEngine

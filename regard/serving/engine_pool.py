@@ -84,9 +84,7 @@ class EnginePool:
 
     async def start(self) -> Message:
         """Start all processes; return what the model says of itself. Raises RegardError if it cannot be opened."""
-        engines = await self._start_engines(self.path)
-        self._engines = engines
-        return engines[0].about
+        return await self.replace(self.path)
 
     async def replace(self, path: Path) -> Message:
         """Start processes of another file; once they are ready, calls go to them, and the old ones end after theirs."""
@@ -120,43 +118,42 @@ class EnginePool:
         return [engine.pid for engine in self._engines if engine.is_alive and engine.pid is not None]
 
     async def call(self, message: Message, lines: int, characters: int, deadline: float) -> Message:
-        """Make a call; again in another process if one dies. Raises Overloaded, DeadlineExceeded, RegardError."""
+        """Make a call and return its last reply; see `stream`."""
+        return [reply async for reply in self.stream(message, lines, characters, deadline)][-1]
+
+    async def stream(
+        self, message: Message, lines: int, characters: int, deadline: float
+    ) -> AsyncGenerator[Message, None]:
+        """Make a call and yield its replies; again in another process if one dies before the first.
+
+        Raises Overloaded, DeadlineExceeded, RegardError.
+        """
         self.backlog.admit(lines, characters, deadline)
+        ends = time.monotonic() + deadline
         with self.backlog.holding(lines, characters):
-            try:
-                return await asyncio.wait_for(self._call(message), deadline)
-            except asyncio.TimeoutError:
-                raise DeadlineExceeded(deadline) from None
-
-    async def stream(self, message: Message, characters: int, deadline: float) -> AsyncGenerator[Message, None]:
-        """Make a call and yield its replies. One whose process dies after its first reply is not made again."""
-        self.backlog.admit(1, characters, deadline)
-        ends, has_begun = time.monotonic() + deadline, False
-        with self.backlog.holding(1, characters):
-            for attempt in range(ATTEMPTS):
-                engine = await self._choose()
-                async with contextlib.aclosing(engine.replies(message)) as replies:
-                    try:
-                        while True:
+            async with contextlib.aclosing(self._replies(message)) as replies:
+                with contextlib.suppress(StopAsyncIteration):
+                    while True:
+                        try:
                             reply = await asyncio.wait_for(anext(replies), ends - time.monotonic())
-                            has_begun = True
-                            yield reply
-                    except StopAsyncIteration:
-                        return
-                    except asyncio.TimeoutError:
-                        raise DeadlineExceeded(deadline) from None
-                    except EngineDied:
-                        if has_begun or attempt == ATTEMPTS - 1:
-                            raise _died(attempt + 1) from None
+                        except asyncio.TimeoutError:
+                            raise DeadlineExceeded(deadline) from None
+                        yield reply
 
-    async def _call(self, message: Message) -> Message:
+    async def _replies(self, message: Message) -> AsyncGenerator[Message, None]:
         for attempt in range(ATTEMPTS):
             # Of calls that were open when processes died, each is alone in the end: the one that kills is then known.
             async with self._alone if attempt == ATTEMPTS - 1 else contextlib.nullcontext():
-                engine = await self._choose()
-                with contextlib.suppress(EngineDied):
-                    return await engine.call(message)
-        raise _died(ATTEMPTS)
+                engine, has_begun = await self._choose(), False
+                try:
+                    async with contextlib.aclosing(engine.replies(message)) as replies:
+                        async for reply in replies:
+                            has_begun = True
+                            yield reply
+                    return
+                except EngineDied:
+                    if has_begun or attempt == ATTEMPTS - 1:
+                        raise _died(attempt + 1) from None
 
     async def _choose(self) -> EngineProcess:
         """Return the process with the fewest open calls, as soon as there is one. Raises Overloaded if none is soon."""

@@ -70,15 +70,11 @@ class EngineProcess:
         """Number of calls that are not done."""
         return len(self._replies)
 
-    async def call(self, message: Message) -> Message:
-        """Make a call and return its reply. Raises EngineDied, or the error that the engine replies with."""
-        async with contextlib.aclosing(self.replies(message)) as replies:
-            async for reply in replies:
-                return reply
-        raise EngineDied
-
     async def replies(self, message: Message) -> AsyncGenerator[Message, None]:
-        """Make a call and yield its replies, up to the one that is no part of a stream. Cancelled if left early."""
+        """Make a call and yield its replies, up to the one that is no part of a stream. Cancelled if left early.
+
+        Raises EngineDied, or the error that the engine replies with.
+        """
         number, queue = next(self._numbers), asyncio.Queue[Message | None]()
         self._replies[number] = queue
         is_done = False

@@ -15,7 +15,7 @@ from regard.serving.calls import Call, CallRoutes, Server
 from regard.serving.http_errors import HttpError, json_response
 from regard.serving.language_names import language_name
 from regard.serving.openapi import errors, example
-from regard.serving.pairs import AUTO, LanguagePairs
+from regard.serving.pairs import AUTO
 from regard.serving.requests import Parameters, Texts, listed
 from regard.serving.service import SearchRequest
 from regard.serving.texts import TextFormat, TranslatedText
@@ -170,7 +170,7 @@ def _detection(code: str, share: float) -> dict[str, Any]:
 
 def _frontend_settings(server: Server) -> dict[str, Any]:
     settings = server.settings
-    codes = default_languages(server.pairs())
+    codes = (AUTO, next(iter(server.pairs().targets), ""))
     return {
         "charLimit": settings.char_limit or -1,
         "frontendTimeout": 500,
@@ -184,8 +184,3 @@ def _frontend_settings(server: Server) -> dict[str, Any]:
             for side, code in zip(("source", "target"), codes, strict=True)
         },
     }
-
-
-def default_languages(pairs: LanguagePairs) -> tuple[str, str]:
-    """Return the source and target that a page shows first."""
-    return AUTO, next(iter(pairs.targets), "")

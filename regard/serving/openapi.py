@@ -48,8 +48,8 @@ def example(**values: Any) -> pydantic.ConfigDict:
     return pydantic.ConfigDict(json_schema_extra={"example": values})
 
 
-def body(shape: type[pydantic.BaseModel], *media: str, required: bool = True) -> dict[str, Any]:
+def body(shape: type[pydantic.BaseModel], *media: str) -> dict[str, Any]:
     """Describe the body of an endpoint, as JSON or as a form."""
     schema = shape.model_json_schema()
     kinds = media or (JSON, FORM, MULTIPART)
-    return {"requestBody": {"required": required, "content": {kind: {"schema": schema} for kind in kinds}}}
+    return {"requestBody": {"required": True, "content": {kind: {"schema": schema} for kind in kinds}}}

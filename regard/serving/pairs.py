@@ -6,8 +6,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from regard.serving.http_errors import HttpError, bad_request
+from regard.serving.process_service import ProcessService
 from regard.serving.requests import excerpt
-from regard.serving.service import ServedModel, Service
+from regard.serving.service import ServedModel
 
 AUTO = "auto"
 UNKNOWN_SOURCE, UNKNOWN_TARGET = "src", "tgt"
@@ -56,7 +57,7 @@ class LanguagePairs:
         """The languages that can be translated to."""
         return list(dict.fromkeys(target for _, target in self._models))
 
-    def choose(self, service: Service, text: str, source: str, target: str) -> Choice:
+    def choose(self, service: ProcessService, text: str, source: str, target: str) -> Choice:
         """Choose the model for a text. `source`: a code or "auto"; `target`: a code, or empty if there is but one.
 
         Raises HttpError: 400 for languages that no model has, 503 if there is no model.
@@ -96,7 +97,7 @@ class LanguagePairs:
     def _sources_of(self, target: str) -> list[str]:
         return [source for source, other in self._models if other == target]
 
-    def _detected(self, service: Service, text: str, target: str) -> Choice:
+    def _detected(self, service: ProcessService, text: str, target: str) -> Choice:
         """Choose the likeliest of the languages that this target has models from; or the target itself."""
         sources = self._sources_of(target)
         if not sources:

@@ -30,7 +30,6 @@ from regard.serving.service import (
     ServedHypothesis,
     ServedLine,
     ServedModel,
-    Service,
 )
 
 WATCHED = ("config.json", "model.safetensors", "alignment.json")
@@ -63,8 +62,13 @@ class _Host:
     language_id: LanguageId
 
 
-class ProcessService(Service):
-    """Models in processes of their own, which take calls together (continuous batching)."""
+class ProcessService:
+    """Models in processes of their own, which take calls together (continuous batching).
+
+    Requests raise UsageError for options that the model cannot do, LineError for lines that it cannot translate (with
+    their numbers), Overloaded, DeadlineExceeded, and RegardError if the model is gone. `deadline`: seconds from now. A
+    call that is cancelled gives up its place.
+    """
 
     def __init__(self, settings: ServiceSettings, log: Log = print) -> None:
         self._settings, self._log = settings, log
@@ -110,6 +114,7 @@ class ProcessService(Service):
 
     @property
     def models(self) -> Mapping[str, ServedModel]:
+        """The models, by name."""
         return {
             name: host.model if host.pool.is_ready else replace(host.model, is_ready=False)
             for name, host in self._hosts.items()
@@ -117,6 +122,7 @@ class ProcessService(Service):
 
     @property
     def is_ready(self) -> bool:
+        """True if all models are loaded and requests are taken."""
         return not self._is_draining and all(host.pool.is_ready for host in self._hosts.values())
 
     @property
@@ -137,6 +143,7 @@ class ProcessService(Service):
     async def translate(
         self, model: str, lines: Sequence[str], search: SearchRequest, deadline: float
     ) -> list[ServedLine]:
+        """Translate lines."""
         if not lines:
             return []
         size = (len(lines), sum(map(len, lines)))
@@ -144,7 +151,8 @@ class ProcessService(Service):
         return [_served_line(line, reply) for line in reply["lines"]]
 
     async def stream(self, model: str, line: str, deadline: float) -> AsyncGenerator[str, None]:
-        replies = self._pool(model).stream({"call": "stream", "lines": [line]}, len(line), deadline)
+        """Yield the translation of a line as it is decoded, greedily: what it grows by."""
+        replies = self._pool(model).stream({"call": "stream", "lines": [line]}, 1, len(line), deadline)
         async with contextlib.aclosing(replies):
             async for reply in replies:
                 if "words" in reply:
@@ -153,16 +161,19 @@ class ProcessService(Service):
                     yield reply["lines"][0]["hypotheses"][0]["text"]
 
     async def caption(self, model: str, image: bytes, search: SearchRequest, deadline: float) -> ServedLine:
+        """Describe an image: the bytes of a PNG, JPEG or WebP file. Raises UsageError if they are none."""
         reply = await self._call(model, "caption", _IMAGE, deadline, image=_encoded(image), search=asdict(search))
         return _served_line(reply["lines"][0], reply)
 
     async def explain(self, model: str, text: str, options: ExplanationRequest, deadline: float) -> RawJson:
+        """Return a translation with attention, alignments, log-probabilities and search, as js/regard.d.ts has it."""
         reply = await self._call(model, "explain", (1, len(text)), deadline, lines=[text], options=asdict(options))
         return _explanation(reply)
 
     async def continuations(
         self, model: str, text: str, prefix: str | tuple[int, ...], count: int, deadline: float
     ) -> list[Continuation]:
+        """Return the tokens that may follow a prefix of the translation, likeliest first, and what each leads to."""
         size, options = (1 + count, len(text) * (1 + count)), {"prefix": prefix, "count": count}
         reply = await self._call(model, "continuations", size, deadline, lines=[text], options=options)
         return [
@@ -171,6 +182,7 @@ class ProcessService(Service):
         ]
 
     async def explain_image(self, model: str, image: bytes, deadline: float) -> RawJson:
+        """Return a caption as data for figures: the image as the model sees it, and the cells of each word."""
         return _explanation(await self._call(model, "explain_image", _IMAGE, deadline, image=_encoded(image)))
 
     async def _call(self, model: str, kind: str, size: tuple[int, int], deadline: float, **content: Any) -> Message:
@@ -178,6 +190,7 @@ class ProcessService(Service):
         return await self._pool(model).call({"call": kind, **content}, *size, deadline)
 
     def detect(self, text: str) -> list[tuple[str, float]]:
+        """Return the languages of the models with the probability that the text is of each, likeliest first."""
         return self._language_id.detect(text)
 
     async def reload(self) -> None:

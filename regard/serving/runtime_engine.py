@@ -77,12 +77,8 @@ class RuntimeEngine:
         work = partial(self._queue.submit, number, call["lines"], options, prefixes)
         if call["size"]:
             self._turns.begin(number, call["size"], work)
-            return
-        try:
+        else:
             work()
-        except BaseException:
-            self._forget(number)
-            raise
 
     def cancel(self, number: int) -> None:
         """Give up a call; a stream ends at its next word, an answer at its next frame."""
@@ -126,7 +122,7 @@ class RuntimeEngine:
         if search.get("beam") is None:
             options.beam = max(options.beam, options.nbest)
         options.alignments, options.threads = int(options.alignments), self._threads
-        if options.alignments and not self._has_attention:
+        if options.alignments and not self._model.has_attention:
             options.alignments = 0
         return options
 
@@ -137,12 +133,8 @@ class RuntimeEngine:
             return next_step_options(options, call["prefix"])
         options.nbest = asked["nbest"] or min(MOST_NBEST, options.beam)
         options.beam = max(options.beam, options.nbest)
-        options.attention, options.alignments, options.trace = 2, int(self._has_attention), int(asked["trace"])
+        options.attention, options.alignments, options.trace = 2, int(self._model.has_attention), int(asked["trace"])
         return options
-
-    @property
-    def _has_attention(self) -> bool:
-        return any(layer.role == "cross" for layer in self._model.layers)
 
     def _return_results(self) -> None:
         while True:

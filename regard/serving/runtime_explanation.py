@@ -80,11 +80,7 @@ class Explainer:
 
     def _words(self, ids: tuple[int, ...], is_target: bool) -> Message:
         indices = self.model.word_indices(ids, is_target) if ids else []
-        words: list[list[int]] = [[] for _ in range(max(indices, default=-1) + 1)]
-        for token, word in zip(ids, indices, strict=True):
-            if word >= 0:
-                words[word].append(token)
-        return {"texts": [self.model.decode(word, is_target) for word in words], "ofTokens": indices}
+        return {"texts": self.model.word_texts(ids, indices, is_target), "ofTokens": indices}
 
 
 def next_step_options(options: Options, prefix: Sequence[int]) -> Options:

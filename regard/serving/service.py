@@ -1,10 +1,10 @@
-"""The service that the endpoints call: models by name, lines in, hypotheses out. It knows nothing of HTTP."""
+"""Requests to the models that are served, and what comes back: lines in, hypotheses out. Nothing here knows HTTP."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 from regard.common.errors import RegardError
 from regard.serving.raw_json import RawJson
@@ -116,55 +116,3 @@ class ServedLine:
     source_tokens: Sequence[str] = ()
     warnings: Sequence[str] = ()
     doubtful: bool = False
-
-
-class Service(Protocol):
-    """Models that run somewhere, and their requests.
-
-    Each method raises UsageError for options that the model cannot do, LineError for lines that it cannot translate
-    (with their numbers), Overloaded, DeadlineExceeded, and RegardError if the model is gone.
-    """
-
-    @property
-    def models(self) -> Mapping[str, ServedModel]:
-        """The models that are ready, by name."""
-        ...
-
-    @property
-    def is_ready(self) -> bool:
-        """True if all models are loaded and requests are taken."""
-        ...
-
-    async def translate(
-        self, model: str, lines: Sequence[str], search: SearchRequest, deadline: float
-    ) -> list[ServedLine]:
-        """Translate lines; `deadline`: seconds from now. A call that is cancelled gives up its place."""
-        ...
-
-    def stream(self, model: str, line: str, deadline: float) -> AsyncGenerator[str, None]:
-        """Yield the translation of a line as it is decoded, greedily: what it grows by."""
-        ...
-
-    async def caption(self, model: str, image: bytes, search: SearchRequest, deadline: float) -> ServedLine:
-        """Describe an image: the bytes of a PNG, JPEG or WebP file. Raises UsageError if they are none."""
-        ...
-
-    async def explain(
-        self, model: str, text: str, options: ExplanationRequest, deadline: float
-    ) -> Mapping[str, Any] | RawJson:
-        """Return a translation with attention, alignments, log-probabilities and search, as js/regard.d.ts has it."""
-        ...
-
-    async def continuations(
-        self, model: str, text: str, prefix: str | tuple[int, ...], count: int, deadline: float
-    ) -> list[Continuation]:
-        """Return the tokens that may follow a prefix of the translation, likeliest first, and what each leads to."""
-        ...
-
-    async def explain_image(self, model: str, image: bytes, deadline: float) -> Mapping[str, Any] | RawJson:
-        """Return a caption as data for figures: the image as the model sees it, and the cells of each word."""
-        ...
-
-    def detect(self, text: str) -> list[tuple[str, float]]:
-        """Return the languages of the models with the probability that the text is of each, likeliest first."""
-        ...

@@ -13,7 +13,8 @@ from regard.documents.elements import MarkupOptions
 from regard.documents.markup import AlignedLine, parse_markup
 from regard.serving.http_errors import bad_request
 from regard.serving.pairs import Choice, LanguagePairs
-from regard.serving.service import SearchRequest, ServedHypothesis, ServedLine, Service
+from regard.serving.process_service import ProcessService
+from regard.serving.service import SearchRequest, ServedHypothesis, ServedLine
 
 R = TypeVar("R")
 LONG = 10_000
@@ -51,7 +52,7 @@ def lay_out(text: str, layout: TextFormat, sentences: bool = True) -> Layout:
 
 
 def choose(
-    service: Service, pairs: LanguagePairs, text: str, languages: tuple[str, str], layout: TextFormat = PLAIN
+    service: ProcessService, pairs: LanguagePairs, text: str, languages: tuple[str, str], layout: TextFormat = PLAIN
 ) -> tuple[Choice, Layout]:
     """Choose a model for a text by its languages, and take the text apart as this model translates it."""
     taken_apart = lay_out(text, layout)
@@ -81,7 +82,7 @@ class _Part:
 
 
 async def translate_texts(
-    service: Service,
+    service: ProcessService,
     texts: Sequence[str],
     pairs: LanguagePairs,
     languages: tuple[str, str],
@@ -125,7 +126,12 @@ async def aside(characters: int, work: Callable[..., R], *arguments: Any) -> R:
 
 
 async def _translate_group(
-    service: Service, model: str, parts: Sequence[_Part], group: Sequence[int], search: SearchRequest, deadline: float
+    service: ProcessService,
+    model: str,
+    parts: Sequence[_Part],
+    group: Sequence[int],
+    search: SearchRequest,
+    deadline: float,
 ) -> dict[int, list[ServedLine]]:
     """Translate the lines of those texts that go to one model; return them by the number of their text."""
     owners = [(number, line) for number in group for line in range(len(parts[number].layout.lines))]

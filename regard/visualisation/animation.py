@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterator, Sequence
-from xml.sax.saxutils import escape
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -12,7 +12,7 @@ from PIL import Image, ImageColor
 
 from regard.visualisation.colours import LEVELS, ROLES, Theme, colour
 from regard.visualisation.figure import Figure, Raster
-from regard.visualisation.rendering import rasterise, svg_group, svg_rasters, svg_style
+from regard.visualisation.rendering import rasterise, svg_document, svg_group, svg_style
 
 FRAME, LAST_FRAME = 900, 3000  # milliseconds
 IMAGE_COLOURS = 176  # of the 256 colours of a GIF, for images
@@ -72,7 +72,7 @@ def _indexed(image: Image.Image, palette: npt.NDArray[np.int64]) -> Image.Image:
 
 def draw_animated_svg(frames: Sequence[Figure]) -> str:
     """Render frames as an SVG document animated by CSS alone; it shows the last frame if the reader reduces motion."""
-    first, last = frames[0], frames[-1]
+    first, last = frames[0], frames[-1]  # of one size
     pause = LAST_FRAME // FRAME  # slots that the last frame is shown for
     slots = len(frames) - 1 + pause
     animation = (
@@ -83,21 +83,10 @@ def draw_animated_svg(frames: Sequence[Figure]) -> str:
         "@media (prefers-reduced-motion:reduce){g.f{animation:none}g.l{visibility:visible}}"
     )
     marks = [mark for frame in frames for mark in frame.marks()]
-    size = f'width="{first.width}" height="{first.height}" viewBox="0 0 {first.width} {first.height}"'
     groups = [
         f'<g class="f{" l" if frame is last else ""}" style="animation-delay:{number * FRAME}ms">'
         + "".join(svg_group(group) for group in frame.groups)
         + "</g>"
         for number, frame in enumerate(frames)
     ]
-    return "\n".join(
-        [
-            f'<svg xmlns="http://www.w3.org/2000/svg" role="img" {size}>',
-            f"<title>{escape(first.title)}</title>",
-            f"<desc>{escape(last.description)}</desc>",
-            f"<style>{svg_style(marks)}{animation}</style>",
-            *svg_rasters(marks),
-            *groups,
-            "</svg>\n",
-        ]
-    )
+    return svg_document(replace(last, title=first.title), marks, svg_style(marks) + animation, groups)

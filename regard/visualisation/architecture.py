@@ -11,7 +11,7 @@ from itertools import pairwise
 from typing import Literal
 
 from regard.visualisation.figure import MARGIN, MIDLINE, TITLE_SIZE, Box, Figure, Group, Line, Mark, Text, make_figure
-from regard.visualisation.fonts import elide, measure
+from regard.visualisation.fonts import elide, measure, wrap
 
 Role = Literal["input", "norm", "attention", "sublayer", "output"]
 SHADES: dict[Role, str] = {"input": "w8", "norm": "grid", "attention": "w30", "sublayer": "w16", "output": "w12"}
@@ -179,21 +179,10 @@ def _table(architecture: Architecture) -> Iterator[Mark]:
     yield Text(right, y + 10 + SIZE, f"{total:,}", SIZE, "ink", "end")
     y += 44
     for note in architecture.notes:
-        for line in _wrapped(note, right - TABLE):
+        for line in wrap(note, SMALL, right - TABLE):
             yield Text(TABLE, y, line, SMALL, "muted")
             y += 15
         y += 5
-
-
-def _wrapped(text: str, limit: float) -> Iterator[str]:
-    line = ""
-    for word in text.split():
-        if line and measure(f"{line} {word}", SMALL) > limit:
-            yield line
-            line = word
-        else:
-            line = f"{line} {word}".strip()
-    yield line
 
 
 def _description(architecture: Architecture) -> str:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from regard.visualisation.colours import level
 from regard.visualisation.explanation_data import ExplanationData, LayerWeights, token_label
-from regard.visualisation.figure import MARGIN, MIDLINE, Box, Line, Mark, Text
+from regard.visualisation.figure import MARGIN, MIDLINE, Box, Line, Mark, Text, curve
 from regard.visualisation.fonts import elide
 from regard.visualisation.states import States
 
@@ -108,7 +108,7 @@ def _reading(words: Sequence[str], layer: LayerWeights) -> Iterator[Mark]:
         for s in rows:
             if weights[t, s] >= LEAST:
                 share = float(weights[t, s]) / top
-                points = _curve((left, _middle(t)), (right, _middle(s)))
+                points = curve((left, _middle(t)), (right, _middle(s)), 12)
                 hint = f"{words[t]} reads {words[s]} {weights[t, s]:.2f}"
                 yield Line(points, f"w{max(6, level(share * 0.8))}", 0.8 + 4 * share, hint)
     for row in rows:
@@ -122,9 +122,3 @@ def _reading(words: Sequence[str], layer: LayerWeights) -> Iterator[Mark]:
 
 def _middle(row: int) -> float:
     return NAMES + row * ROW + STRIP / 2
-
-
-def _curve(start: tuple[float, float], end: tuple[float, float]) -> tuple[tuple[float, float], ...]:
-    """Return points of an S-shaped curve."""
-    (x1, y1), (x2, y2) = start, end
-    return tuple((x1 + (x2 - x1) * s, y1 + (y2 - y1) * (3 - 2 * s) * s * s) for s in (n / 12 for n in range(13)))

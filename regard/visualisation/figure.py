@@ -113,6 +113,13 @@ class Figure:
             yield from group.marks
 
 
+def curve(start: tuple[float, float], end: tuple[float, float], steps: int) -> tuple[tuple[float, float], ...]:
+    """Return the points of an S-shaped curve."""
+    (x1, y1), (x2, y2) = start, end
+    shares = (n / steps for n in range(steps + 1))
+    return tuple((x1 + (x2 - x1) * s, y1 + (y2 - y1) * (3 - 2 * s) * s * s) for s in shares)
+
+
 def make_figure(width: float, height: float, groups: Sequence[Group], title: str, description: str) -> Figure:
     """Put groups on paper; width and height are rounded up to whole pixels."""
     size = math.ceil(width), math.ceil(height)

@@ -21,6 +21,7 @@ from regard.visualisation.figure import (
     Line,
     Mark,
     Text,
+    curve,
     header_height,
     header_lines,
     make_figure,
@@ -109,10 +110,7 @@ def _arcs(arcs: HeadArcs, left: float, right: float, tops: list[float]) -> Itera
             continue
         shift = (head - (len(arcs.heads) - 1) / 2) * min(2.6, 18 / len(arcs.heads))
         end = tops[1] + (key + 0.5) * ROW
-        points = tuple(
-            (left + (right - left) * s, start + shift + (end - start) * (3 - 2 * s) * s * s)
-            for s in (n / 16 for n in range(17))
-        )
+        points = curve((left, start + shift), (right, end + shift), 16)
         hint = f"head {arcs.heads[head]}: {arcs.queries[arcs.word]} → {arcs.keys[key]} {weight:.3f}"
         yield Line(points, f"s{head}", 0.6 + 5.4 * weight, hint)
 

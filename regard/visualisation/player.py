@@ -25,6 +25,7 @@ from regard.visualisation.figure import (
     Mark,
     Raster,
     Text,
+    curve,
     make_figure,
 )
 from regard.visualisation.fonts import elide, measure
@@ -240,10 +241,8 @@ def _branch(data: ExplanationData, number: int, node: SearchNode, end: tuple[flo
         x, y = _node_position(number - 1 - first, node.parent)
         parent = data.steps[number - 1].nodes[node.parent]
         start = (x + measure(_node_label(parent), NODE_SIZE) / 1.1 + 4, y)
-    (x1, y1), (x2, y2) = start, (end[0] - 5, end[1])
-    curve = [(x1 + (x2 - x1) * s, y1 + (y2 - y1) * (3 - 2 * s) * s * s) for s in (n / 8 for n in range(9))]
     paint = "link" if node.wins else "grid" if node.fate == "pruned" else "rule"
-    return Line(tuple(curve), paint, 2.5 if node.wins else 1.2)
+    return Line(curve(start, (end[0] - 5, end[1]), 8), paint, 2.5 if node.wins else 1.2)
 
 
 def _node_label(node: SearchNode) -> str:

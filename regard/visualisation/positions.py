@@ -68,7 +68,9 @@ def layout_learned_positions(
         groups.append(Group(name, (*left, *similarity)))
         descriptions.append(f"{name}: embeddings of {T} positions in {D} dimensions, and their cosine similarities.")
         top, width = bottom + 20, max(width, end)
-    return _with_texts(texts, groups, (width, top), title, " ".join(descriptions))
+    right = max(width, *(text.x + measure(text.text, text.size) for text in texts))
+    groups.append(Group("texts", tuple(texts)))
+    return make_figure(right + MARGIN, top, groups, title, " ".join(descriptions))
 
 
 def _cosines(vectors: np.ndarray) -> np.ndarray:
@@ -104,13 +106,6 @@ def _runs(shades: Sequence[int]) -> list[tuple[int, int, int]]:
     """Merge equal neighbours: (first column, number of columns, shade) of each run."""
     starts = [d for d in range(len(shades)) if d == 0 or shades[d] != shades[d - 1]]
     return [(d, end - d, shades[d]) for d, end in zip(starts, [*starts[1:], len(shades)], strict=True)]
-
-
-def _with_texts(
-    texts: Sequence[Text], groups: Sequence[Group], size: tuple[float, float], title: str, description: str
-) -> Figure:
-    right = max(size[0], *(text.x + measure(text.text, text.size) for text in texts))
-    return make_figure(right + MARGIN, size[1], (*groups, Group("texts", tuple(texts))), title, description)
 
 
 def _ticks(count: int) -> range:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import io
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from hashlib import blake2b
 from xml.sax.saxutils import escape
 
@@ -33,15 +33,21 @@ def draw_svg(figure: Figure, styled: bool = True) -> str:
 
     `styled`: with its own colours and glyphs; False for figures in a page that has the rules of `html.paint_rules`.
     """
+    style = svg_style(figure.marks()) if styled else ""
+    return svg_document(figure, [*figure.marks()], style, [svg_group(group) for group in figure.groups])
+
+
+def svg_document(figure: Figure, marks: Sequence[Mark], style: str, groups: Sequence[str]) -> str:
+    """Return a document with size, title and description of a figure, and groups that hold these marks."""
     size = f'width="{figure.width}" height="{figure.height}" viewBox="0 0 {figure.width} {figure.height}"'
     return "\n".join(
         [
             f'<svg xmlns="http://www.w3.org/2000/svg" role="img" {size}>',
             f"<title>{escape(figure.title)}</title>",
             f"<desc>{escape(figure.description)}</desc>",
-            *([f"<style>{svg_style(figure.marks())}</style>"] if styled else []),
-            *svg_rasters(figure.marks()),
-            *(svg_group(group) for group in figure.groups),
+            *([f"<style>{style}</style>"] if style else []),
+            *_svg_rasters(marks),
+            *groups,
             "</svg>\n",
         ]
     )
@@ -54,7 +60,7 @@ def svg_group(group: Group) -> str:
     return "\n".join([f'<g class="{group.name}"{crisp}>', *marks, "</g>"])
 
 
-def svg_rasters(marks: Iterable[Mark]) -> list[str]:
+def _svg_rasters(marks: Iterable[Mark]) -> list[str]:
     """Return the definitions of all rasters, each once however often it occurs; marks refer to them by name."""
     rasters = {_raster_name(mark): mark for mark in marks if isinstance(mark, Raster)}
     definitions = [_svg_image(name, raster) for name, raster in rasters.items()]

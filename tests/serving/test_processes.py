@@ -165,7 +165,7 @@ class _Engine:
             raise ModelFolderError("broken")
         self.is_alive = True
 
-    async def call(self, message: Any) -> Any:
+    async def replies(self, message: Any) -> Any:
         await asyncio.sleep(0)
         if message["text"] == "poison" and self.is_alive:
             self.is_alive = False
@@ -176,7 +176,7 @@ class _Engine:
         if self.died.is_set():
             raise EngineDied
         self.has_answered = True
-        return message
+        yield message
 
     async def stop(self) -> None:
         self.is_alive = False

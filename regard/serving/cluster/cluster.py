@@ -174,7 +174,10 @@ def _answers(address: str) -> bool:
 
 
 def _check_versions(ray: Any, address: str) -> None:
-    """Raise UsageError, with all causes, if a machine of the cluster has another version of Regard or none."""
+    """Raise UsageError, with all causes, if a machine of the cluster has another version of Regard or none.
+
+    Ray itself refuses other versions of Python and of Ray.
+    """
     from ray.exceptions import RayError
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
@@ -184,17 +187,14 @@ def _check_versions(ray: Any, address: str) -> None:
     if not nodes:
         raise UsageError(f"`cluster={address}`: it has no machine that runs")
 
-    def versions() -> dict[str, str]:  # sent as it is: Regard may not be there
-        import platform
-
-        known = {"python": ".".join(platform.python_version_tuple()[:2])}
+    def version() -> str:  # sent as it is: Regard may not be there
         try:
             from regard.common.version import __version__
         except ImportError:
-            return known
-        return {**known, "regard": __version__}
+            return "not at all"
+        return __version__
 
-    ask, causes, asked = ray.remote(num_cpus=0)(versions), list[str](), list[tuple[str, Any]]()
+    ask, causes, asked = ray.remote(num_cpus=0)(version), list[str](), list[tuple[str, Any]]()
     for node in nodes:
         strategy = NodeAffinitySchedulingStrategy(node["NodeID"], soft=False)
         asked.append((node["NodeManagerAddress"], ask.options(scheduling_strategy=strategy).remote()))
@@ -204,11 +204,8 @@ def _check_versions(ray: Any, address: str) -> None:
         except RayError as problem:
             reason = " ".join(str(problem).split())[-200:]
             raise WorkerError(f"machine {host} of the cluster {address} does not start a worker: {reason}") from None
-        causes += [
-            f"machine {host}: has {name} {there.get(name) or 'not at all'}, wanted {wanted} as here"
-            for name, wanted in versions().items()
-            if there.get(name) != wanted
-        ]
+        if there != version():
+            causes.append(f"machine {host}: has regard {there}, wanted {version()} as here")
     if causes:
         raise UsageError(*dict.fromkeys(causes), f"`cluster={address}`: install the same versions on every machine")
 

@@ -16,8 +16,8 @@ from regard.common.errors import LineError, UsageError
 from regard.data.bleu_tokenizer import BleuTokenizer
 
 if TYPE_CHECKING:
-    from regard.evaluation.length_buckets import Bucket
-    from regard.evaluation.metrics import Score
+    from regard.evaluation.length_buckets import LengthBucket
+    from regard.evaluation.metrics import MetricScore
     from regard.evaluation.significance import TestedScore
     from regard.pipeline import Captioner
 
@@ -125,9 +125,9 @@ class _Translated:
     beam: int
     engine: str
     outputs: list[str]
-    scores: list[Score]
+    scores: list[MetricScore]
     tested: tuple[TestedScore, ...]
-    buckets: list[Bucket]
+    buckets: list[LengthBucket]
 
     def as_values(self, by_length: bool) -> dict[str, Any]:
         values = {"model": str(self.run), "beam": self.beam, "engine": self.engine, **_as_values(self.scores)}
@@ -214,16 +214,16 @@ def _print_model(model: _Translated, is_one_of_several: bool, by_length: bool) -
     _print_buckets(model.buckets if by_length else [])
 
 
-def _as_values(scores: list[Score]) -> dict[str, Any]:
+def _as_values(scores: list[MetricScore]) -> dict[str, Any]:
     return {score.name: {"score": score.value, "signature": score.signature} for score in scores}
 
 
-def _print_scores(scores: list[Score], beam: int, width: int) -> None:
+def _print_scores(scores: list[MetricScore], beam: int, width: int) -> None:
     for score in scores:
         typer.echo(f"{score.name:{width}} {score.value:6.2f}   {score.signature}|beam:{beam}")
 
 
-def _print_buckets(buckets: list[Bucket]) -> None:
+def _print_buckets(buckets: list[LengthBucket]) -> None:
     for bucket in buckets:
         words = f"{bucket.first}–{bucket.last} words"
         interval = f"{bucket.low:6.2f} to {bucket.high:6.2f}"

@@ -38,7 +38,6 @@ View = Annotated[
     ),
 ]
 Role = Annotated[Literal["cross", "encoder", "decoder"], typer.Option(help="With --view heads: whose attention.")]
-Layer = Annotated[int | None, typer.Option(min=1, max=1024, help="With --view heads: the layer, from 1.")]
 Head = Annotated[list[int] | None, typer.Option(min=1, max=1024, help="With --view heads: only this head; repeat it.")]
 Word = Annotated[
     str | None,
@@ -82,7 +81,7 @@ def show(
         typer.Option("--faithfulness", help="Measure how far attention agrees with attributions; pages always do."),
     ] = False,
     attention: Role = "cross",
-    layer: Layer = None,
+    layer: Annotated[int | None, typer.Option(min=1, max=1024, help="With --view heads: the layer, from 1.")] = None,
     head: Head = None,
     word: Word = None,
     preset: Preset = None,

@@ -19,12 +19,7 @@ Batch = Annotated[
     list[str] | None,
     typer.Option(help="Another text of the same batch, SOURCE ||| TARGET if there is a target; repeat it."),
 ]
-Layer = Annotated[int | None, typer.Option(min=1, max=1024, help="With --model: the layer, from 1.")]
 Causal = Annotated[bool, typer.Option("--causal", help="A text alone: no word attends to those after it.")]
-Score = Annotated[
-    str | None,
-    typer.Option(help="Attention score: scaled_dot (default), dot (not scaled), general, additive, cosine …"),
-]
 Size = Annotated[int | None, typer.Option(min=2, max=32, help="Size of the vectors; 4 if left out.")]
 Heads = Annotated[int | None, typer.Option(min=1, max=32, help="Attention heads; 2 if left out.")]
 FeedForward = Annotated[
@@ -43,10 +38,13 @@ def walkthrough(
     ] = None,
     out: Annotated[Path | None, typer.Option(help="Page to write, .html, instead of printing the numbers.")] = None,
     model: Annotated[Path | None, typer.Option(help="A model folder or run folder: the weights of that model.")] = None,
-    layer: Layer = None,
+    layer: Annotated[int | None, typer.Option(min=1, max=1024, help="With --model: the layer, from 1.")] = None,
     causal: Causal = False,
     batch: Batch = None,
-    score: Score = None,
+    score: Annotated[
+        str | None,
+        typer.Option(help="Attention score: scaled_dot (default), dot (not scaled), general, additive, cosine …"),
+    ] = None,
     unprojected: Annotated[bool, typer.Option("--unprojected", help="Without Q, K, V and output matrices.")] = False,
     size: Size = None,
     heads: Heads = None,

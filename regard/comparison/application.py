@@ -36,7 +36,7 @@ from regard.comparison.entries import Entry, conflicts, open_hypotheses, open_ru
 from regard.comparison.examples import make_examples, most_different
 from regard.comparison.files import check_out, write_files
 from regard.comparison.measuring import Measured, cost_of, learning_curve, measure_run
-from regard.comparison.result import Comparison, Example, RunResult, Score, System
+from regard.comparison.result import Comparison, Example, RunResult, RunScore, System
 from regard.comparison.scoring import over_seeds, score_groups, sentence_scores
 from regard.comparison.test_data import (
     Files,
@@ -421,7 +421,7 @@ def _word_tokenizer(entries: Sequence[Entry]) -> WordTokenizer:
 def _result(
     entry: Entry,
     outputs: Sequence[str],
-    scores: tuple[Score, ...],
+    scores: tuple[RunScore, ...],
     singles: tuple[float, ...],
     measured: Measured | None,
     times: Mapping[str, Mapping[str, float]],

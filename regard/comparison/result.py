@@ -34,7 +34,7 @@ class TestSet:
 
 
 @dataclass(frozen=True)
-class Score:
+class RunScore:
     """A corpus score of one run, with the interval of bootstrap resampling, cut at the ends of the scale.
 
     `mean` and `ci` are the mean over the resamples and half the width of the interval, as sacreBLEU prints them; `p` is
@@ -113,7 +113,7 @@ class RunResult:
     seed: int | None
     origin: str  # folder or file, as it was given
     status: str
-    scores: tuple[Score, ...]
+    scores: tuple[RunScore, ...]
     outputs: tuple[str, ...]
     sentence_scores: tuple[float, ...]
     curve: tuple[Point, ...] = ()
@@ -121,7 +121,7 @@ class RunResult:
     calibration: Calibration | None = None
     alignment: Alignment | None = None
 
-    def score(self, name: str) -> Score | None:
+    def score(self, name: str) -> RunScore | None:
         """The score of this name, if the run has it."""
         return next((score for score in self.scores if score.name == name), None)
 

@@ -21,8 +21,8 @@ from regard.visualisation.figure import (
     Box,
     Figure,
     Group,
-    Line,
     Mark,
+    Polyline,
     Raster,
     Text,
     make_figure,
@@ -166,7 +166,7 @@ def _height(slots: Sequence[Slot]) -> float:
 
 
 def _moved_down(mark: Mark, by: float) -> Mark:
-    if isinstance(mark, Line):
+    if isinstance(mark, Polyline):
         return replace(mark, points=tuple((x, y + by) for x, y in mark.points))
     return replace(mark, y=mark.y + by)
 
@@ -233,7 +233,7 @@ def _node_position(column: int, row: int) -> tuple[float, float]:
     return MARGIN + 14 + column * COLUMN, row * DENSE_ROW + 10
 
 
-def _branch(data: ExplanationData, number: int, node: SearchNode, end: tuple[float, float], first: int) -> Line:
+def _branch(data: ExplanationData, number: int, node: SearchNode, end: tuple[float, float], first: int) -> Polyline:
     """Draw the curve from a node's parent to the node at `end`."""
     start = (MARGIN, 10.0)
     if number:
@@ -243,7 +243,7 @@ def _branch(data: ExplanationData, number: int, node: SearchNode, end: tuple[flo
     (x1, y1), (x2, y2) = start, (end[0] - 5, end[1])
     curve = [(x1 + (x2 - x1) * s, y1 + (y2 - y1) * (3 - 2 * s) * s * s) for s in (n / 8 for n in range(9))]
     paint = "link" if node.wins else "grid" if node.fate == "pruned" else "rule"
-    return Line(tuple(curve), paint, 2.5 if node.wins else 1.2)
+    return Polyline(tuple(curve), paint, 2.5 if node.wins else 1.2)
 
 
 def _node_label(node: SearchNode) -> str:

@@ -65,8 +65,8 @@ def evaluate(
 ) -> None:
     """Print scores, each with the signature that says how it was computed.
 
-    Of translations (--source, --reference) BLEU, chrF and TER; of captions (--images, --captions) BLEU-1 to BLEU-4,
-    chrF, CIDEr-D and the share that equals one of the references exactly. With --against, also how likely a difference
+    Translations (--source, --reference) get BLEU, chrF and TER; captions (--images, --captions) get BLEU-1 to BLEU-4,
+    chrF, CIDEr-D and the share that equals a reference exactly. With --against, also how likely a difference
     as large as that between the models is by chance; `regard compare` writes a whole report on several models.
     """
     setup_process(threads, quiet, debug, seed)
@@ -153,7 +153,7 @@ def _evaluate_translations(
     language = _target_language(runs[0])
     tokenizer = bleu_tokenizer(language, report.bleu_tokenizer)
     if language.partition("-")[0] == "ja" and report.bleu_tokenizer is None and tokenizer == "char":
-        say("BLEU compares characters; of words it does with MeCab: pip install 'sacrebleu[ja]'")
+        say("BLEU compares characters; with MeCab it compares words: pip install 'sacrebleu[ja]'")
     results = [scores(outputs, references, tokenizer) for _, _, outputs in translated]
     named = [(str(run), outputs) for run, (_, _, outputs) in zip(runs, translated, strict=True)]
     tested = paired_tests(named, references, tokenizer=tokenizer) if len(runs) > 1 else [()]

@@ -70,7 +70,7 @@ def _score_translations(
 def _score_captions(
     test: TestSet, named: Sequence[tuple[str, Sequence[str]]], tokenize: WordTokenizer
 ) -> dict[str, tuple[RunScore, ...]]:
-    """Of captions CIDEr-D has an interval and a p-value: it is a mean over images."""
+    """Score captions. CIDEr-D, a mean over images, alone has an interval and a p-value."""
     ciders = {name: cider_scores(outputs, test.references, tokenize) for name, outputs in named}
     baseline, results = named[0][0], dict[str, tuple[RunScore, ...]]()
     zeros = [0.0] * len(test.references)

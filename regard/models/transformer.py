@@ -93,7 +93,7 @@ class TransformerDecoderSettings(TransformerSettings):
     causal: bool = Field(
         True,
         description="hide later target positions from self-attention; false: for experiments, in training the decoder "
-        "then sees what it is to predict",
+        "then sees the tokens that it predicts",
     )
 
     def ablations(self) -> Iterator[str]:

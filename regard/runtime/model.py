@@ -554,7 +554,7 @@ class RuntimeQueue:
             return ticket.value, problem
 
     def close(self) -> None:
-        """Stop the threads and give up what is not done. Nobody may wait for results then."""
+        """Stop the threads and give up unfinished calls. No thread may wait for results then."""
         queue, self._queue = self._queue, None
         if queue:
             self._library.regard_queue_close(queue)
@@ -613,7 +613,7 @@ def _arrays(rows: Sequence[Sequence[int]]) -> tuple[Any, Any]:
 
 
 def _problem(message: str) -> Exception:
-    """Return the error of a message of the library: of a line, with its index, or of options."""
+    """Return the error of a message of the library: that of a line, with its index, or that of options."""
     start, _, rest = message.partition(": ")
     if start.startswith("line "):
         return LineError((int(start.removeprefix("line ")) - 1, rest))
@@ -625,7 +625,7 @@ _QUICK = (
     *("hypotheses", "text", "score", "tokens", "log_probs", "alignment", "attention", "repetition", "source"),
     *("parts", "part", "note", "steps", "open_hypotheses", "open_tokens", "candidates"),
 )
-"""Functions that take microseconds: who lets go of Python's lock for one waits for each thread that computes."""
+"""Functions that take microseconds: releasing Python's lock for one would wait for each thread that computes."""
 
 
 def _declared(library: ctypes.CDLL) -> ctypes.CDLL:

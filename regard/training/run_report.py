@@ -74,7 +74,7 @@ def _processes(needs: Forecast, alone: Trial) -> str:
 
 
 def _peak(device: str) -> float | None:
-    """Peak memory in MiB: of the GPU, or of this process; None on Windows, which does not keep it."""
+    """Peak memory in MiB of the GPU, or of this process; None on Windows, which does not keep it."""
     if device.startswith("cuda"):
         return torch.cuda.max_memory_allocated() / MEBI
     try:

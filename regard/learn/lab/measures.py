@@ -91,13 +91,13 @@ def contrast(comparison: Comparison, first: str, second: str, name: str = "chrF"
 
 
 def known_contrasts(comparison: Comparison, pairs: Mapping[Key, tuple[str, str]]) -> dict[Key, Contrast]:
-    """Compare pairs of models in chrF, by key, without those of which a model failed."""
+    """Compare pairs of models in chrF, by key, without pairs in which a model failed."""
     known = {system.name for system in comparison.systems}
     return {key: contrast(comparison, *pair) for key, pair in pairs.items() if known.issuperset(pair)}
 
 
 def student(values: Sequence[float]) -> Contrast:
-    """Return the mean of values with Student's 95 % interval; of one value, without any width."""
+    """Return the mean of values with Student's 95 % interval, which has no width for one value."""
     count, mean = len(values), sum(values) / len(values)
     if count == 1:
         return Contrast(mean, mean, mean)

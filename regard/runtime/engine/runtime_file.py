@@ -86,7 +86,7 @@ def runtime_file(
 
 
 def share_embeddings(packed: PackedModel) -> bool:
-    """Let embeddings that are tied to the output projection be its columns, rounded as they are packed.
+    """Let embeddings that are tied to the output projection be its columns, rounded as in the packed weight.
 
     The file then holds these numbers once, and `packed` computes what it does. Returns False, and changes nothing, if
     no embeddings are tied.
@@ -189,7 +189,7 @@ class _Writer:
         return self.numbers(table)
 
     def program(self, program: Program | None) -> bytes:
-        """Return the record of a program; of one that the model lacks, an empty one."""
+        """Return the record of a program; an empty one if the model lacks it."""
         if program is None:
             return struct.pack("<2q", 0, 0)
         arrays = _arrays(program)

@@ -23,9 +23,7 @@ LanguageCodes = Annotated[
 ]
 
 
-Processes = Annotated[
-    int, typer.Option(min=1, max=1024, help="With --dry-run: what so many processes would need, too.")
-]
+Processes = Annotated[int, typer.Option(min=1, max=1024, help="With --dry-run: also the needs of this many processes.")]
 
 
 @app.command()

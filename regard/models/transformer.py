@@ -47,7 +47,7 @@ class TransformerSettings(Settings):
         None,
         ge=1,
         le=LENGTH,
-        description="local self-attention: sees no farther than so many positions; none sees all",
+        description="local self-attention: the greatest distance at which a position attends; none: any",
     )
     positions: Literal["sinusoidal", "learned", "none"] = Field(
         "sinusoidal", description="positional embedding; with none, the order of tokens is invisible"

@@ -2,7 +2,7 @@
 
     python benchmarks/settings_grid.py DATA OUT --arms ARMS.toml [--corpora NAME ...] [--seconds 720] [--seeds 1]
 
-DATA is the folder with the corpora (multi30k, koen, ted_enfr, localisation), OUT that of the results, --arms a TOML file
+DATA is the folder with the corpora (multi30k, koen, ted_enfr, localisation), OUT that of results, --arms a TOML file
 with a table of settings for each arm. A run uses one thread; two run side by side, and each is judged by the processor
 seconds of its training, without validation. A result is a JSON file in OUT, one for each corpus, arm and seed; those
 that exist are not run again, so that a stopped grid is continued by the same command. The table at the end shows chrF

@@ -1,4 +1,4 @@
-"""Write docs/experiments.md and its graphs from the results of `regard lab NAME --full`: a folder of them is given."""
+"""Write docs/experiments.md and its graphs from a folder with the results of `regard lab NAME --full`."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from regard.common.errors import UsageError
 from regard.learn.lab import EXPERIMENTS
 from regard.learn.lab.findings import OUTCOMES
 
@@ -25,16 +26,16 @@ This page is written by `python docs/make_experiments.py FOLDER`, from the resul
 
 
 def page(results: Path) -> str:
-    """Return the page; graphs are copied into docs/images/lab."""
+    """Return the page; graphs are copied into docs/images/lab. Raises UsageError if an experiment has no result."""
+    folders = {name: results / f"{name}-full" for name in EXPERIMENTS}
+    missing = {name: folder for name, folder in folders.items() if not (folder / "result.json").is_file()}
+    if causes := [f"{folder} has no result.json; run `regard lab {name} --full`" for name, folder in missing.items()]:
+        raise UsageError(*causes, f"{len(causes)} of {len(folders)} results are missing; the page stays as it was")
     parts = [HEAD]
     (DOCS / "images" / "lab").mkdir(parents=True, exist_ok=True)
     for name, experiment in EXPERIMENTS.items():
-        folder = results / f"{name}-full"
-        if not (folder / "result.json").is_file():
-            print(f"{folder}: no result; run `regard lab {name} --full`", file=sys.stderr)
-            continue
-        values = json.loads((folder / "result.json").read_text(encoding="utf-8"))
-        shutil.copy(folder / "graph.svg", DOCS / "images" / "lab" / f"{name}.svg")
+        values = json.loads((folders[name] / "result.json").read_text(encoding="utf-8"))
+        shutil.copy(folders[name] / "graph.svg", DOCS / "images" / "lab" / f"{name}.svg")
         verdict = values["verdict"]
         parts.append(
             f"## {experiment.title.en}\n\n`regard lab {name}` · {experiment.claim.en} (notes {experiment.source})\n\n"
@@ -63,5 +64,16 @@ def _english(cell: Any) -> str:
     return (cell if isinstance(cell, str) else str(cell["en"])).replace("|", "\\|")
 
 
+def main() -> None:
+    """Write the page, or end with all reasons why it cannot be written."""
+    if len(sys.argv) != 2:
+        sys.exit("wanted one folder of results: python docs/make_experiments.py FOLDER")
+    try:
+        text = page(Path(sys.argv[1]))
+    except UsageError as problem:
+        sys.exit(str(problem))
+    (DOCS / "experiments.md").write_text(text, encoding="utf-8")
+
+
 if __name__ == "__main__":
-    (DOCS / "experiments.md").write_text(page(Path(sys.argv[1])), encoding="utf-8")
+    main()

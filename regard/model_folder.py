@@ -82,7 +82,7 @@ class FolderSettings(Settings):
     tokenizer: TokenizerSettings
     search: SearchSettings
     images: ImageSizeSettings | None = Field(None, description="size of a captioner's images; none: it reads text")
-    languages: Languages = Field(Languages(), description="languages of source and target, as far as they are known")
+    languages: Languages = Field(Languages(), description="languages of source and target, if known")
     seal: Seal = Seal()
 
 
@@ -178,7 +178,7 @@ def load_tensors(path: Path, device: str = "cpu", *, foreign: bool = False) -> d
 def _read_tensors(
     path: Path, device: str = "cpu", digest: Literal["needed", "optional", "ignored"] = "needed"
 ) -> tuple[dict[str, torch.Tensor], dict[str, str]]:
-    """Read tensors and metadata. What is hashed is the memory that is returned, not the file once more."""
+    """Read tensors and metadata. The digest is that of the memory that is returned; the file is not read again."""
     if digest != "optional":
         check_links(path.parent, path.name)
     if not path.is_file():
@@ -403,7 +403,7 @@ def folder_languages(folder: Path) -> Languages:
 
 
 def save_language_id(folder: Path, language_id: LanguageId) -> None:
-    """Write how the languages of a folder are told apart, for the folder as it is now."""
+    """Write the language identification of a folder, for its present files."""
     write_text(folder / LANGUAGES, language_id.to_json(folder_id(folder)))
 
 
@@ -427,9 +427,9 @@ def load_language_id(folder: Path) -> LanguageId | None:
 
 
 def check_folder(folder: Path) -> dict[str, str]:
-    """Return what is wrong with each file that affects what a model outputs, by file name; empty text for nothing.
+    """Return the problem of each file that affects the outputs of a model, by file name; empty text for none.
 
-    Raises ModelFolderError for what is no model folder.
+    Raises ModelFolderError if this is no model folder.
     """
     _read_settings(folder)
     results = {CONFIG: _problem_of(lambda: load_settings(folder))}

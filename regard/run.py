@@ -86,7 +86,7 @@ _REMEDY = f"copy it again from where the run was trained, or delete it: `resume=
 
 @dataclass(frozen=True)
 class Run:
-    """A run that has ended: its folder, the recipe as it was run, and how it ended."""
+    """A run that has ended: its folder, its final recipe, and how it ended."""
 
     folder: Path
     recipe: Recipe
@@ -120,7 +120,7 @@ class Interrupted(Exception):
 
 @dataclass(frozen=True)
 class TrainPlan:
-    """Updates of a run as they were timed on its own data: seconds and target tokens of one of them."""
+    """Updates of a run, timed on its own data: seconds and target tokens of one of them."""
 
     seconds_per_update: float
     tokens_per_update: float

@@ -21,6 +21,8 @@ TERMS = (
 )
 RIDDLE = re.compile(r"(What|Which|Where|Whether|How|As|That) ")
 VAGUE = {"found", "some", "told", "said", "heard"}
+ONE_CLASS = ("Bucket", "Candidate", "Hypothesis", "Layer", "Line", "Model", "Score", "Step")
+"""Words that the field uses of many things: each is the name of one class or alias of the package at most."""
 
 
 def nodes(path: Path) -> Iterator[tuple[str, str]]:
@@ -49,6 +51,23 @@ def test_a_term_of_the_field_is_found(term: str) -> None:
 def test_docstrings_begin_with_a_verb_or_a_noun() -> None:
     odd = [f"{path.relative_to(ROOT)}, {name}: {line}" for path, name, line in named() if RIDDLE.match(line)]
     assert not odd, "begin with a verb in the imperative or a technical noun"
+
+
+def definitions(node: ast.AST) -> set[str]:
+    """Return the names that a statement gives to classes, aliases and constants."""
+    if isinstance(node, ast.ClassDef):
+        return {node.name}
+    targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
+    return {target.id for target in targets if isinstance(target, ast.Name)}
+
+
+def test_a_common_word_names_one_class() -> None:
+    owners = {name: list[str]() for name in ONE_CLASS}
+    for path in sorted(ROOT.rglob("*.py")):
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            for name in definitions(node) & owners.keys():
+                owners[name].append(str(path.relative_to(ROOT)))
+    assert {name: paths for name, paths in owners.items() if len(paths) > 1} == {}, "say which of them each is"
 
 
 def test_no_variable_has_a_vague_name() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import runpy
 from pathlib import Path
 from typing import Any
 
@@ -60,3 +61,14 @@ def test_the_page_of_settings_is_up_to_date() -> None:
     exec(compile(page.read_text(encoding="utf-8"), str(page), "exec"), names)
     written = (ROOT / "docs" / "settings.md").read_text(encoding="utf-8")
     assert names["text"]() == written, "run python docs/make_settings.py"
+
+
+def test_the_page_of_experiments_is_not_replaced_without_their_results(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script, page = ROOT / "docs" / "make_experiments.py", ROOT / "docs" / "experiments.md"
+    before = page.read_bytes()
+    monkeypatch.setattr("sys.argv", [str(script), str(tmp_path)])
+    with pytest.raises(SystemExit, match=r"dictionary-full has no result\.json; run `regard lab dictionary --full`"):
+        runpy.run_path(str(script), run_name="__main__")
+    assert page.read_bytes() == before

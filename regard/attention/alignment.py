@@ -48,7 +48,7 @@ class Readings:
         return [name for name in self.weights if self.roles[name] == role]
 
     def words(self, layer: str, head: int | None = None, shifted: bool = False) -> WordWeights:
-        """Return the weights between words, of one head of a layer or of the mean of its heads.
+        """Return the weights between words: those of one head of a layer, or the mean of its heads.
 
         `shifted`: take the weights of the step that consumed the token, not of the one that predicted it (SHIFT-ATT,
         Chen et al. 2020).
@@ -67,7 +67,7 @@ class Readings:
     def image_map(self, word: int, layer: str | None = None, head: int | None = None, shifted: bool = False) -> Array:
         """Return the weights of one target word over an image, (rows, columns): the mean over its tokens.
 
-        Of one head, or of the mean of all heads, of `layer` (default: the last).
+        They are those of one head, or the mean of all heads, of `layer` (default: the last).
         """
         if self.grid is None:
             raise UsageError("image_map: these readings are of a sentence, which has no rows and columns; use words()")

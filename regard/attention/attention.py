@@ -32,8 +32,8 @@ class Attention(nn.Module):
     `role` ("encoder", "decoder" or "cross") travels with the recorded weights. Queries have `query_size`, entries
     `entry_size`; both are projected to `size` and split into `heads`. Two options need a single head. Without
     `project_values` the result is the weighted sum of the entries themselves, with no output projection, as in
-    recurrent decoders. Without `project_keys` queries and entries are compared as they are; so are they, with one
-    head, by a score that has a matrix between them. Raises ConfigurationError if the heads do not divide the size.
+    recurrent decoders. Without `project_keys` the score compares queries and entries without projections; so does, with
+    one head, a score that has a matrix between them. Raises ConfigurationError if the heads do not divide the size.
     """
 
     def __init__(

@@ -14,7 +14,7 @@ MAX_WORDS = 60  # per side; more do not fit on a screen
 def weights_table(source: Sequence[str], target: Sequence[str], weights: npt.ArrayLike, caption: str = "") -> str:
     """Draw weights (target words, source words) as tinted cells with the words as headers and the numbers as tooltips.
 
-    Of more than sixty words on a side the first are shown, and the caption says so.
+    If a side has more than sixty words, the table shows the first sixty, and its caption says so.
     """
     if max(len(source), len(target)) > MAX_WORDS:
         sides = ((len(target), "rows"), (len(source), "columns"))

@@ -33,7 +33,7 @@ def to_blocks(
 ) -> tuple[Float[Tensor, "RB H W E"], Memory, Bool[Tensor, "RB 1 W S"]]:
     """Cut T queries and their memory of T entries into blocks: queries (R·blocks, H, W, E), small memories, masks.
 
-    A query whose own entry is hidden attends to what is near its position, perhaps to nothing; its result is unused.
+    A query whose own entry is hidden attends to the entries near its position, perhaps to none; its result is unused.
     """
     R, T, W = memory.rows, query.shape[2], _block(window)
     blocks, after = -(-T // W), 0 if causal else W

@@ -18,7 +18,7 @@ from regard.common.shapes import Float, Tensor
 
 ScoreName = Literal["dot", "scaled_dot", "general", "additive", "cosine", "cosine_fixed", "cosine_plain"]
 TEMPERATURE = 0.1
-"""Of cosine scores, which lie between −1 and 1: at temperature 1 the best of 20 entries gets less than a third."""
+"""Divisor of cosine scores, which lie between −1 and 1: with 1 the best of 20 entries gets less than a third."""
 
 
 class Score(nn.Module):

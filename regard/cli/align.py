@@ -59,7 +59,7 @@ def align(
 ) -> None:
     """Link the words of sentence pairs by attention, as source-target pairs counted from 0.
 
-    With --gold, the alignment error rate is printed instead, of the chosen head and of the last layer's mean. With
+    With --gold, print instead the alignment error rates of the chosen head and of the last layer's mean. With
     --choose, the pairs should be validation data: report figures on others.
     """
     setup_process(threads, quiet, debug, seed)

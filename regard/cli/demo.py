@@ -34,7 +34,7 @@ def demo(
     """Train Korean → English and English → Korean on the sample corpus, score both, and draw their attention.
 
     With --images: train a captioner on drawings of shapes, check each caption of unseen combinations fact by fact and
-    whether its nouns attend to what they name, and draw where they attend.
+    whether its nouns attend to the named objects, and draw where they attend.
     """
     setup_process(threads, quiet, debug)
     if korean and not images:

@@ -16,8 +16,8 @@ from regard.common.errors import DataError, LineError, UsageError
 from regard.data.bleu_tokenizer import BleuTokenizer
 
 if TYPE_CHECKING:
-    from regard.evaluation.length_buckets import Bucket
-    from regard.evaluation.metrics import Score
+    from regard.evaluation.length_buckets import LengthBucket
+    from regard.evaluation.metrics import MetricScore
     from regard.evaluation.significance import TestedScore
     from regard.pipeline import Captioner
 
@@ -68,9 +68,9 @@ def evaluate(
 ) -> None:
     """Print scores, each with the signature that says how it was computed.
 
-    Of translations (--source and --reference, or --pairs) BLEU, chrF and TER; of captions (--images, --captions) BLEU-1
-    to BLEU-4, chrF, CIDEr-D and the share that equals one of the references exactly. With --against, also how likely a
-    difference as large as that between the models is by chance; `regard compare` writes a whole report on several models.
+    Translations (--source and --reference, or --pairs) get BLEU, chrF and TER; captions (--images, --captions) BLEU-1
+    to BLEU-4, chrF, CIDEr-D and the share that equals a reference exactly. With --against, also how likely a
+    difference as large as that between the models is by chance; `regard compare` writes a report on several models.
     """
     setup_process(threads, quiet, debug, seed)
     _check_options(context.params)
@@ -135,9 +135,9 @@ class _Translated:
     beam: int
     engine: str
     outputs: list[str]
-    scores: list[Score]
+    scores: list[MetricScore]
     tested: tuple[TestedScore, ...]
-    buckets: list[Bucket]
+    buckets: list[LengthBucket]
 
     def as_values(self, by_length: bool) -> dict[str, Any]:
         values = {"model": str(self.run), "beam": self.beam, "engine": self.engine, **_as_values(self.scores)}
@@ -168,7 +168,7 @@ def _evaluate_translations(
     language = _target_language(runs[0])
     tokenizer = bleu_tokenizer(language, report.bleu_tokenizer)
     if language.partition("-")[0] == "ja" and report.bleu_tokenizer is None and tokenizer == "char":
-        say("BLEU compares characters; of words it does with MeCab: pip install 'sacrebleu[ja]'")
+        say("BLEU compares characters; with MeCab it compares words: pip install 'sacrebleu[ja]'")
     results = [scores(outputs, references, tokenizer) for _, _, outputs in translated]
     named = [(str(run), outputs) for run, (_, _, outputs) in zip(runs, translated, strict=True)]
     tested = paired_tests(named, references, tokenizer=tokenizer) if len(runs) > 1 else [()]
@@ -229,16 +229,16 @@ def _print_model(model: _Translated, is_one_of_several: bool, by_length: bool) -
     _print_buckets(model.buckets if by_length else [])
 
 
-def _as_values(scores: list[Score]) -> dict[str, Any]:
+def _as_values(scores: list[MetricScore]) -> dict[str, Any]:
     return {score.name: {"score": score.value, "signature": score.signature} for score in scores}
 
 
-def _print_scores(scores: list[Score], beam: int, width: int) -> None:
+def _print_scores(scores: list[MetricScore], beam: int, width: int) -> None:
     for score in scores:
         typer.echo(f"{score.name:{width}} {score.value:6.2f}   {score.signature}|beam:{beam}")
 
 
-def _print_buckets(buckets: list[Bucket]) -> None:
+def _print_buckets(buckets: list[LengthBucket]) -> None:
     for bucket in buckets:
         words = f"{bucket.first}–{bucket.last} words"
         interval = f"{bucket.low:6.2f} to {bucket.high:6.2f}"

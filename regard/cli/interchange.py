@@ -45,7 +45,7 @@ def export(
         typer.Option(help="Precision of the weights; int8 for a runtime file, else float32, if left out."),
     ] = None,
     source: Annotated[
-        Path | None, typer.Option(help="Sentences to compare both models on; if left out, of the sample.")
+        Path | None, typer.Option(help="Sentences to compare both models on; the sample's if left out.")
     ] = None,
     languages: LanguageCodes = None,
     threads: Threads = None,

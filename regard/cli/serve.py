@@ -1,4 +1,4 @@
-"""regard serve: translate and caption over HTTP; regard keys: who may."""
+"""regard serve: translate and caption over HTTP; regard keys: make, list and revoke keys."""
 
 from __future__ import annotations
 
@@ -64,8 +64,8 @@ def serve(
     answer_limit: Annotated[int, typer.Option(help="Most bytes of attention and the like in an answer.")] = 32_000_000,
     keys: Annotated[Path | None, typer.Option(help="File of API keys; see regard keys.")] = None,
     require_key: Annotated[bool, typer.Option("--require-key", help="Refuse requests without a key.")] = False,
-    requests_per_minute: Annotated[int, typer.Option(min=0, help="Of each key, or address; 0: any.")] = 0,
-    characters_per_minute: Annotated[int, typer.Option(min=0, help="Of each key, or address; 0: any.")] = 0,
+    requests_per_minute: Annotated[int, typer.Option(min=0, help="Limit for each key or address; 0: none.")] = 0,
+    characters_per_minute: Annotated[int, typer.Option(min=0, help="Limit for each key or address; 0: none.")] = 0,
     cors: CorsOrigins = None,
     allow_host: HostNames = None,
     trusted_proxy: TrustedProxies = None,
@@ -81,8 +81,8 @@ def serve(
 ) -> None:
     """Translate and caption over HTTP, for LibreTranslate's and DeepL's clients and for programs of your own.
 
-    Changed models are loaded again while the server goes on (also at SIGHUP). SIGTERM and Ctrl-C: open requests are
-    finished first. The bearer token of /metrics is read from the environment variable REGARD_METRICS_TOKEN.
+    The server loads changed models while it runs (also at SIGHUP). At SIGTERM and Ctrl-C it finishes open requests
+    first. The bearer token of /metrics is read from the environment variable REGARD_METRICS_TOKEN.
     """
     setup_process(None, quiet, debug)
     with _needs_packages():
@@ -130,7 +130,7 @@ def _warn_of_strangers(host: str, require_key: bool) -> None:
     from regard.serving.server_settings import LOOPBACK
 
     if host not in LOOPBACK and not require_key:
-        warn(f"whoever reaches {host} may use this server; `require_key=True` asks for keys")
+        warn(f"anybody who reaches {host} may use this server; `require_key=True` asks for keys")
 
 
 keys_app = typer.Typer(add_completion=False, help="API keys of a server, kept as hashes in a file.")

@@ -35,8 +35,8 @@ View = Annotated[
     Literal["heat", "heads", "player", "curve", "schedule", "positions", "model", "score"] | None,
     typer.Option(
         help="heat: the head chosen for alignments; heads: every head of a layer, or of one word; player: encoder and "
-        "search, animated. Of a run: curve, its learning curve; score, the matrix of its general score. Of a run or of "
-        "given sizes: schedule, positions; of a run, preset or recipe: model, its architecture."
+        "search, animated; curve: the learning curve of a run; score: the matrix of its general score; schedule, "
+        "positions: those of a run or of given sizes; model: the architecture of a run, preset or recipe."
     ),
 ]
 Role = Annotated[Literal["cross", "encoder", "decoder"], typer.Option(help="With --view heads: whose attention.")]

@@ -19,13 +19,11 @@ Captions = Annotated[
     str | None, typer.Option(help="Their captions: lines of file, tab, caption; CSV; Flickr8k tokens; COCO; JSONL.")
 ]
 LanguageCodes = Annotated[
-    str | None, typer.Option(help="Of source and target, such as ko,en; by the names of the files if left out.")
+    str | None, typer.Option(help="Languages of source and target, as ko,en; by the names of the files if left out.")
 ]
 
 
-Processes = Annotated[
-    int, typer.Option(min=1, max=1024, help="With --dry-run: what so many processes would need, too.")
-]
+Processes = Annotated[int, typer.Option(min=1, max=1024, help="With --dry-run: also the needs of this many processes.")]
 
 
 @app.command()

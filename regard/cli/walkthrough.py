@@ -19,10 +19,6 @@ Batch = Annotated[
     list[str] | None,
     typer.Option(help="Another text of the same batch, SOURCE ||| TARGET if there is a target; repeat it."),
 ]
-Score = Annotated[
-    str | None,
-    typer.Option(help="Attention score: scaled_dot (default), dot (not scaled), general, additive, cosine …"),
-]
 FeedForward = Annotated[
     int | None, typer.Option("--ff", min=1, max=64, help="Hidden numbers of the feed-forward network; 6 if left out.")
 ]
@@ -42,7 +38,10 @@ def walkthrough(
     layer: Annotated[int | None, typer.Option(min=1, max=1024, help="With --model: the layer, from 1.")] = None,
     causal: Annotated[bool, typer.Option("--causal", help="A text alone: no word attends to those after it.")] = False,
     batch: Batch = None,
-    score: Score = None,
+    score: Annotated[
+        str | None,
+        typer.Option(help="Attention score: scaled_dot (default), dot (not scaled), general, additive, cosine …"),
+    ] = None,
     unprojected: Annotated[bool, typer.Option("--unprojected", help="Without Q, K, V and output matrices.")] = False,
     size: Annotated[int | None, typer.Option(min=2, max=32, help="Size of the vectors; 4 if left out.")] = None,
     heads: Annotated[int | None, typer.Option(min=1, max=32, help="Attention heads; 2 if left out.")] = None,

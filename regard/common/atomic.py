@@ -40,9 +40,9 @@ def atomic_file(path: str | Path, *, durable: bool = False) -> Iterator[Path]:
 def atomic_folder(folder: Path) -> Iterator[Path]:
     """Yield a new, empty folder; at the end it replaces `folder`, or is removed after an error.
 
-    What is in it is synced to disk before the rename, so that no power failure leaves a folder of empty files. A kill
+    Its content is synced to disk before the rename, so that no power failure leaves a folder of empty files. A kill
     at any point loses neither: if it comes between two renames, the next write beside it gives the old folder its name
-    back. A symbolic link stays, and what it leads to is replaced. Raises OSError.
+    back. A symbolic link stays, and its target is replaced. Raises OSError.
     """
     final = Path(os.path.realpath(folder))
     final.parent.mkdir(parents=True, exist_ok=True)
@@ -160,7 +160,7 @@ def replaceable(path: Path) -> bool:
 def check_readable(path: Path) -> None:
     """Raise OSError for a pipe or a device, which a reader may wait for, or read without end.
 
-    Not for what is open already, such as /dev/stdin or what a shell makes of <(...).
+    A file that is open already, such as /dev/stdin or the pipe of a shell's <(...), passes.
     """
     if "://" in str(path) or path.is_file() or path.is_dir() or not path.exists() or _is_open(path):
         return  # what is missing, a folder or at an address is up to who opens it

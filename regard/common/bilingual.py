@@ -28,7 +28,7 @@ class Text:
         return Text(self.en + other.en, self.ko + other.ko)
 
     def fill(self, **values: Any) -> Text:
-        """Fill in the placeholders, such as {score:.1f}; of a value in both languages each gets its own."""
+        """Fill in the placeholders, such as {score:.1f}; a value in both languages is filled in by language."""
         return Text(*(self.by(language).format(**_values_by(values, language)) for language in ("en", "ko")))
 
 

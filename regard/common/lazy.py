@@ -48,7 +48,7 @@ def has_pytorch() -> bool:
 
 @contextmanager
 def needs_pytorch(purpose: str) -> Iterator[None]:
-    """Raise MissingExtra, for this purpose, if what is imported here lacks a package of the extra `train`."""
+    """Raise MissingExtra, for this purpose, if an import in the block lacks a package of the extra `train`."""
     try:
         yield
     except ModuleNotFoundError as problem:

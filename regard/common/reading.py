@@ -1,7 +1,7 @@
-"""Reading of files that come from outside: whatever is wrong with their content becomes one sentence.
+"""Reading of files that come from outside: any error in their content becomes one sentence.
 
-JSON, TOML and files of tensors (safetensors, PyTorch's without executing what is in them). The parsers raise ValueError
-with the reason alone; `read_tensors` raises the error that the caller names, with path and remedy.
+JSON, TOML and files of tensors (safetensors, PyTorch's without executing any code in them). The parsers raise
+ValueError with the reason alone; `read_tensors` raises the error that the caller names, with path and remedy.
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ def read_tensors(path: Path, error: type[RegardError], remedy: str, device: str 
     Raises `error` if the file is missing, damaged, or holds anything else; then nothing else was done with it.
     """
     if not path.is_file():
-        raise error(f"{path}: missing{', what has its name is no file' if path.exists() else ''}; {remedy}")
+        raise error(f"{path}: missing{', a folder or device has its name' if path.exists() else ''}; {remedy}")
     import safetensors
     import torch
 

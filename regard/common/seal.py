@@ -1,4 +1,4 @@
-"""Seals: SHA-256 digests that files carry in themselves, so that damage is noticed whoever copied the file."""
+"""Seals: SHA-256 digests that files carry in themselves, so that every reader notices damage."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def why_broken(values: Mapping[str, Any]) -> str | None:
 
 
 def model_files(folder: Path, *more: str) -> list[Path]:
-    """Return the files of a model folder that affect what it outputs, and those of `more` names that it has.
+    """Return the files of a model folder that affect its outputs, and those of `more` names that it has.
 
     Raises ModelFolderError for links that lead out of the folder.
     """
@@ -57,7 +57,7 @@ def fingerprints(model: Path) -> dict[str, str]:
 
 
 def stored_digest(path: Path) -> str:
-    """The digest in the header of a file of tensors; empty if there is none. Whoever loads the tensors compares it."""
+    """The digest in the header of a file of tensors; empty if there is none. The loader of the tensors compares it."""
     return tensor_metadata(path).get(SHA256, "") if path.suffix == ".safetensors" else ""
 
 

@@ -1,6 +1,6 @@
 """Compare several models on one test set: quality with significance, where it differs, cost, and training.
 
-`compare` is the application: it trains what is missing under an equal budget, decodes, scores, and writes a report,
+`compare` is the application: it trains missing models under an equal budget, decodes, scores, and writes a report,
 JSON and CSV. The command `regard compare` calls it.
 """
 
@@ -36,7 +36,7 @@ from regard.comparison.entries import Entry, conflicts, open_hypotheses, open_ru
 from regard.comparison.examples import make_examples, most_different
 from regard.comparison.files import check_out, write_files
 from regard.comparison.measuring import Measured, cost_of, learning_curve, measure_run
-from regard.comparison.result import Comparison, Example, RunResult, Score, System
+from regard.comparison.result import Comparison, Example, RunResult, RunScore, System
 from regard.comparison.scoring import over_seeds, score_groups, sentence_scores
 from regard.comparison.test_data import (
     Files,
@@ -140,7 +140,7 @@ def compare(
     speed       measure speed and memory, each model in a process of its own
     ter         score TER too, which may take minutes if outputs are long
 
-    A call that was interrupted goes on where it was if it is repeated. Raises UsageError or DataError, with all causes,
+    Repeat an interrupted call, and it continues where it stopped. Raises UsageError or DataError, with all causes,
     before anything is trained; TrainingError if training cannot continue; Interrupted if a signal stopped training.
     """
     named = runs.items() if isinstance(runs, Mapping) else (("", path) for path in runs)
@@ -187,7 +187,7 @@ def compare_request(
 
 @dataclass
 class _Session:
-    """One comparison: what was asked for, where it is written, and who is told."""
+    """One comparison: its request, its folder, and the function that reports."""
 
     request: CompareRequest
     out: Path
@@ -196,7 +196,7 @@ class _Session:
     report: Report | None
 
     def run(self) -> Comparison:
-        """Check everything, train what is missing, measure, and write."""
+        """Check everything, train missing models, measure, and write."""
         request = self.request
         if self.threads is not None:
             torch.set_num_threads(self.threads)
@@ -421,12 +421,12 @@ def _word_tokenizer(entries: Sequence[Entry]) -> WordTokenizer:
 def _result(
     entry: Entry,
     outputs: Sequence[str],
-    scores: tuple[Score, ...],
+    scores: tuple[RunScore, ...],
     singles: tuple[float, ...],
     measured: Measured | None,
     times: Mapping[str, Mapping[str, float]],
 ) -> RunResult:
-    """Put together what is known of a run, or of a file of outputs, of which nothing was measured."""
+    """Put together the results of a run, or of a file of outputs, which has no measurements."""
     result = RunResult(entry.name, entry.system, entry.seed, str(entry.path), "", scores, tuple(outputs), singles)
     if measured is None:
         return result

@@ -1,6 +1,6 @@
 """Train the models of a comparison under an equal budget, one after another, and continue after a stop.
 
-What was decided stands in `plan.json` before anything is trained: a comparison that is started again goes on with it.
+The plan stands in `plan.json` before anything is trained: a comparison that is started again continues with it.
 """
 
 from __future__ import annotations
@@ -166,7 +166,7 @@ def _request(plan: Plan, model: ModelPlan, seed: int, end: Mapping[str, Any] | N
 def train_missing(plan: Plan, out: Path, device: str, threads: int | None, report: Report | None) -> Plan:
     """Train each run that is not there yet, or not to its end; return the plan with all updates known.
 
-    Raises Interrupted if a signal stops training; its checkpoint is saved, and the next call goes on there.
+    Raises Interrupted if a signal stops training; its checkpoint is saved, and the next call continues there.
     """
     for number, (name, seed, folder) in enumerate(plan.folders, 1):
         path, model = out / RUNS / folder, plan.models[name]

@@ -1,7 +1,7 @@
-"""Measurements of a run: its outputs, learning curve, calibration, alignments, and what it costs.
+"""Measurements of a run: its outputs, learning curve, calibration, alignments, and cost.
 
-Outputs and calibration of a run are kept in the comparison's folder under the digest of what they depend on, so that a
-comparison that is started again, or made again with another system, does not decode anew.
+Outputs and calibration of a run are kept in the comparison's folder under the digest of all that they depend on, so
+that a comparison that is started again, or made again with another system, does not decode anew.
 """
 
 from __future__ import annotations
@@ -187,7 +187,7 @@ def learning_curve(folder: Path) -> tuple[Point, ...]:
 
 
 def cost_of(measured: Measured, folder: Path, times: Mapping[str, float]) -> Cost:
-    """Return what is known of the cost of a run; `times` are speed and memory, if they were measured."""
+    """Return the known costs of a run; `times` are speed and memory, if they were measured."""
     events = [event for event in read(folder / "journal.jsonl") if event["event"] in ("train", "valid", "end")]
     ends = [event for event in events if event["event"] == "end"]
     with_tokens = [event for event in events if event.get("tokens")]

@@ -78,7 +78,7 @@ def render_report(comparison: Comparison) -> str:
 
 @cache
 def _templates() -> Environment:
-    """Return the templates, with what they say of numbers and draw."""
+    """Return the templates, with their filters for numbers and their figures."""
     environment = templates("regard.comparison")
     environment.filters |= {
         "number": numbers.number,

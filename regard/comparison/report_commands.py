@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from regard.comparison.result import Comparison, Score
+from regard.comparison.result import Comparison, RunScore
 
 METRICS = {"BLEU": "bleu", "chrF": "chrf", "TER": "ter"}
 """Names of scores that sacreBLEU's command line computes, there."""
@@ -31,7 +31,7 @@ def commands(comparison: Comparison) -> list[str]:
     return lines
 
 
-def _is_sacrebleu(score: Score) -> bool:
+def _is_sacrebleu(score: RunScore) -> bool:
     return score.name in METRICS and "version" in _settings(score.signature)
 
 

@@ -104,7 +104,7 @@ def length_gaps(breakdown: Breakdown, first: str, second: str) -> list[tuple[Buc
 
 
 def cost_ratio(comparison: Comparison, first: str, second: str, field: str) -> float | None:
-    """Return a cost of the first system in those of the second: means over the runs of which it is known."""
+    """Return a cost of the first system divided by that of the second: means over the runs whose cost is known."""
     means = []
     for system in (first, second):
         costs = [run.cost for run in comparison.runs if run.system == system and run.cost is not None]

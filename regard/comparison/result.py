@@ -1,7 +1,7 @@
 """The result of a comparison as data: what `regard.compare` returns, the JSON holds and the report draws.
 
-A *run* is one trained model, or one file of outputs of any other system. A *system* is what is compared: one recipe
-with the runs that differ from each other in the seed alone. Intervals hold 95 %.
+A *run* is one trained model, or one file of outputs of any other system. A *system* is one side of the comparison:
+one recipe with the runs that differ from each other in the seed alone. Intervals hold 95 %.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class TestSet:
 
 
 @dataclass(frozen=True)
-class Score:
+class RunScore:
     """A corpus score of one run, with the interval of bootstrap resampling, cut at the ends of the scale.
 
     `mean` and `ci` are the mean over the resamples and half the width of the interval, as sacreBLEU prints them; `p` is
@@ -103,9 +103,9 @@ class Alignment:
 
 @dataclass(frozen=True)
 class RunResult:
-    """One run or file of outputs. `status` says of a run that has not ended that it has not; else it is empty.
+    """One run or file of outputs. `status` says so if a run has not ended; else it is empty.
 
-    `sentence_scores`: of each output its chrF (translation) or CIDEr-D (captions), 0 to 100 and 0 upwards.
+    `sentence_scores`: chrF (translation, 0 to 100) or CIDEr-D (captions, 0 upwards) of each output.
     """
 
     name: str
@@ -113,7 +113,7 @@ class RunResult:
     seed: int | None
     origin: str  # folder or file, as it was given
     status: str
-    scores: tuple[Score, ...]
+    scores: tuple[RunScore, ...]
     outputs: tuple[str, ...]
     sentence_scores: tuple[float, ...]
     curve: tuple[Point, ...] = ()
@@ -121,7 +121,7 @@ class RunResult:
     calibration: Calibration | None = None
     alignment: Alignment | None = None
 
-    def score(self, name: str) -> Score | None:
+    def score(self, name: str) -> RunScore | None:
         """The score of this name, if the run has it."""
         return next((score for score in self.scores if score.name == name), None)
 
@@ -195,7 +195,7 @@ class AttentionMap:
 class Example:
     """A sentence or image on which the systems differ most, with the attention of each run that has any.
 
-    `spread` is the largest minus the smallest sentence score. `image`: of a captioner the image as a data URI.
+    `spread` is the largest minus the smallest sentence score. `image`: for captioners the image as a data URI.
     """
 
     index: int

@@ -9,7 +9,7 @@ from functools import cache
 from sacrebleu.metrics.chrf import CHRF
 
 from regard.common.errors import UsageError
-from regard.comparison.result import Score, SeedScore, TestSet
+from regard.comparison.result import RunScore, SeedScore, TestSet
 from regard.data.bleu_tokenizer import BleuTokenizer
 from regard.evaluation.bootstrap import paired_bootstrap
 from regard.evaluation.caption_metrics import WordTokenizer, caption_scores, cider_scores
@@ -35,12 +35,12 @@ def score_groups(
     tokenize: WordTokenizer | None,
     ter: bool = True,
     bleu: BleuTokenizer = "13a",
-) -> dict[str, tuple[Score, ...]]:
+) -> dict[str, tuple[RunScore, ...]]:
     """Score the runs of each group of names, and test each of them against the first, the baseline's.
 
     Without `ter` translations have BLEU and chrF only; `bleu`: how BLEU splits their words.
     """
-    results: dict[str, tuple[Score, ...]] = {}
+    results: dict[str, tuple[RunScore, ...]] = {}
     for group in groups:
         named = [(name, outputs[name]) for name in group]
         scored = (
@@ -54,14 +54,14 @@ def score_groups(
 
 def _score_translations(
     test: TestSet, named: Sequence[tuple[str, Sequence[str]]], ter: bool, bleu: BleuTokenizer
-) -> dict[str, tuple[Score, ...]]:
+) -> dict[str, tuple[RunScore, ...]]:
     """Test by sacreBLEU's paired bootstrap; equal scores, which it calls different (p = 0.001), have p = 1."""
     references = [list(lines) for lines in zip(*test.references, strict=True)]
     baseline, results = named[0][0], {}
     for (name, _), scores in zip(named, paired_tests(named, references, ter, bleu), strict=True):
         against = "" if name == baseline else baseline
         results[name] = tuple(
-            Score(s.name, s.value, s.low, s.high, s.signature, s.mean, s.ci, 1.0 if s.equal else s.p, against)
+            RunScore(s.name, s.value, s.low, s.high, s.signature, s.mean, s.ci, 1.0 if s.equal else s.p, against)
             for s in scores
         )
     return results
@@ -69,10 +69,10 @@ def _score_translations(
 
 def _score_captions(
     test: TestSet, named: Sequence[tuple[str, Sequence[str]]], tokenize: WordTokenizer
-) -> dict[str, tuple[Score, ...]]:
-    """Of captions CIDEr-D has an interval and a p-value: it is a mean over images."""
+) -> dict[str, tuple[RunScore, ...]]:
+    """Score captions. CIDEr-D, a mean over images, alone has an interval and a p-value."""
     ciders = {name: cider_scores(outputs, test.references, tokenize) for name, outputs in named}
-    baseline, results = named[0][0], dict[str, tuple[Score, ...]]()
+    baseline, results = named[0][0], dict[str, tuple[RunScore, ...]]()
     zeros = [0.0] * len(test.references)
     for name, outputs in named:
         scores = []
@@ -83,12 +83,12 @@ def _score_captions(
                 low, high = alone.low, alone.high
                 p = None if name == baseline else paired_bootstrap(ciders[baseline], ciders[name]).p
             against = "" if p is None else baseline
-            scores.append(Score(score.name, score.value, low, high, score.signature, p=p, against=against))
+            scores.append(RunScore(score.name, score.value, low, high, score.signature, p=p, against=against))
         results[name] = tuple(scores)
     return results
 
 
-def over_seeds(scores: Sequence[Score]) -> SeedScore:
+def over_seeds(scores: Sequence[RunScore]) -> SeedScore:
     """Return the mean of one score over the runs of a system, with Student's 95 % interval.
 
     It does not leave the scale. One run has the interval of its bootstrap.

@@ -76,8 +76,8 @@ class ImageSizeSettings(Settings):
     max_side: int = Field(512, ge=1, le=SIDE, description="Longest side in pixels if height or width is 0.")
     fit: Literal["stretch", "crop", "pad"] = Field(
         "stretch",
-        description="How an image of another aspect ratio is fitted: stretch it; crop what is too much (at random in "
-        "training, else evenly); pad: keep its aspect ratio, so that one side is shorter.",
+        description="How an image of another aspect ratio is fitted: stretch it; crop the side that is too long "
+        "(at random in training, else evenly); pad: keep its aspect ratio, so that one side is shorter.",
     )
     cell: int = Field(
         16, ge=1, le=SIDE, description="Side in pixels of a grid cell, which counts like a token in batches."

@@ -133,7 +133,7 @@ def _read_caption_sets(
         raise DataError(*causes)
     empty = [caption_set for caption_set in caption_sets if not len(caption_set)]
     if empty and problems.skip:
-        raise DataError(*(f"{part.path}: nothing is left of it without what was skipped" for part in empty))
+        raise DataError(*(f"{part.path}: everything in it was skipped" for part in empty))
     if empty:
         problems.check()
     return (caption_sets[0], caption_sets[1]) if len(caption_sets) > 1 else hold_out_images(caption_sets[0], seed)

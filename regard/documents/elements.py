@@ -1,4 +1,4 @@
-"""Elements of HTML and XML: which tags end a sentence, which stand in it, and what is not translated."""
+"""Elements of HTML and XML: which tags end a sentence, which stand in it, and which are not translated."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def find_elements(text: str, tokens: list[Token], kind: Kind, options: MarkupOpt
 
 
 def _pair(text: str, tokens: Sequence[Token], kind: Kind) -> _Outline:
-    """Pair start and end tags. An end tag closes the nearest start tag of its name, and what is open in it."""
+    """Pair start and end tags. An end tag closes the nearest start tag of its name, and the elements open in it."""
     outline = _Outline([-1] * len(tokens), [-1] * len(tokens))
     stack, by_name = list[int](), dict[str, list[int]]()
     for index, token in enumerate(tokens):

@@ -2,8 +2,8 @@
 
 A word of the translation belongs to the innermost element of the words that it is linked to. An element gets the one
 range of words in which its own most outnumber the others (in a tie the longer one), never a word of an element beside
-it; so tags stay nested, and each is written once. An element without a word, and what has none, as an image, goes
-next to the translation of the word that it stood at.
+it; so tags stay nested, and each is written once. An element without a word, such as an image, goes next to the
+translation of the word that it stood at.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ class _SourceWord:
 
     @property
     def deciding(self) -> int:
-        """The unit in the innermost element, of these the longest; no punctuation beside others."""
+        """The longest unit of those in the innermost element; no punctuation beside others."""
         return -self.rank[-1]
 
     def add(self, number: int, unit: Unit, node: Node) -> None:
@@ -336,7 +336,7 @@ class _Positions:
         return self._cores[targets[-1]] + (unit.position is not Position.LEAD) if targets else -1
 
     def _between_words(self, node: Node, left: int, right: int) -> int:
-        """Return the position before the translation of the next word or after that of the last, of the nearer one."""
+        """Return the position before the translation of the next word or after that of the last: the nearer one."""
         source, count = self._sentence.units, len(self._before)
         before, after = (source[left].word if left >= 0 else -1), (source[right].word if right < len(source) else -1)
         mark = self._sentence.marks[node.opener] if node.opener >= 0 else None

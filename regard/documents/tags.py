@@ -1,6 +1,6 @@
 """Tokens of HTML and XML with their positions: text, tags, comments and the rest, in linear time, errors forgiven.
 
-As browsers do, a `<` that begins no tag is text, and a comment that is never closed goes on to the end. A tag without a
+As browsers do, a `<` that begins no tag is text, and a comment that is never closed runs to the end. A tag without a
 `>` is text too.
 """
 

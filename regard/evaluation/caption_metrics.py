@@ -15,7 +15,7 @@ from regard.common.version import __version__
 from regard.data.text import clean
 from regard.data.tokenizer import TokenizerSettings
 from regard.evaluation.cider import MAX_N, SIGMA, cider_d
-from regard.evaluation.metrics import Score
+from regard.evaluation.metrics import MetricScore
 
 WordTokenizer = Callable[[str], list[str]]
 
@@ -62,21 +62,21 @@ def cider_scores(
 
 def caption_scores(
     outputs: Sequence[str], references: Sequence[Sequence[str]], tokenize: WordTokenizer = words
-) -> list[Score]:
+) -> list[MetricScore]:
     """Return all scores with their signatures; `references` are the reference captions of each image, one or more."""
     counts = {len(refs) for refs in references}
     data = f"nrefs:{counts.pop() if len(counts) == 1 else 'var'}|images:{len(outputs)}"
     version = f"regard:{__version__}"
     method = f"tok:{tokenize.__name__}|{version}"
     bleu = [_bleu(n, outputs, references, tokenize) for n in range(1, 5)]
-    results = [Score(f"BLEU-{n}", value, f"{data}|smooth:none|{method}") for n, value in enumerate(bleu, 1)]
+    results = [MetricScore(f"BLEU-{n}", value, f"{data}|smooth:none|{method}") for n, value in enumerate(bleu, 1)]
     chrf = CHRF()
     value = float(chrf.corpus_score(list(outputs), _streams(references)).score)
-    results.append(Score("chrF", value, str(chrf.get_signature())))
+    results.append(MetricScore("chrF", value, str(chrf.get_signature())))
     ciders = cider_scores(outputs, references, tokenize)
     details = f"{data}|n:{MAX_N}|sigma:{SIGMA:g}|idf:references|{method}"
-    results.append(Score("CIDEr-D", sum(ciders) / max(1, len(ciders)), details))
-    return [*results, Score("exact", _exact(outputs, references), f"{data}|case:mixed|{version}")]
+    results.append(MetricScore("CIDEr-D", sum(ciders) / max(1, len(ciders)), details))
+    return [*results, MetricScore("exact", _exact(outputs, references), f"{data}|case:mixed|{version}")]
 
 
 def validation_scores(

@@ -13,7 +13,7 @@ DRAWS, SEED = 500, 12345  # bootstrap resamples, and sacreBLEU's seed
 
 
 @dataclass(frozen=True)
-class Bucket:
+class LengthBucket:
     """Sentences of `first` to `last` source words: their number, their chrF and its 95 % interval."""
 
     first: int
@@ -24,7 +24,9 @@ class Bucket:
     high: float
 
 
-def by_length(sources: Sequence[str], outputs: Sequence[str], references: Sequence[Sequence[str]]) -> list[Bucket]:
+def by_length(
+    sources: Sequence[str], outputs: Sequence[str], references: Sequence[Sequence[str]]
+) -> list[LengthBucket]:
     """Compute chrF by source length, with intervals by bootstrap resampling (Koehn 2004; sacreBLEU's seed).
 
     A bucket needs two sentences; words are separated by spaces.
@@ -37,7 +39,7 @@ def by_length(sources: Sequence[str], outputs: Sequence[str], references: Sequen
         rows = [i for i, length in enumerate(lengths) if first <= length <= last]
         if len(rows) > 1:
             selected = [[lines[i] for i in rows] for lines in references]
-            buckets.append(Bucket(first, last, len(rows), *_with_interval([outputs[i] for i in rows], selected)))
+            buckets.append(LengthBucket(first, last, len(rows), *_with_interval([outputs[i] for i in rows], selected)))
         first = last + 1
     return buckets
 

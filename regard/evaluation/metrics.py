@@ -16,7 +16,7 @@ MAX_TER_WORDS = 200
 
 
 @dataclass(frozen=True)
-class Score:
+class MetricScore:
     """A score with its name and its sacreBLEU signature, which says how it was computed."""
 
     name: str
@@ -26,7 +26,7 @@ class Score:
 
 def scores(
     outputs: Sequence[str], references: Sequence[Sequence[str]], tokenizer: BleuTokenizer = "13a"
-) -> list[Score]:
+) -> list[MetricScore]:
     """Compute corpus BLEU, chrF and TER against one or more line-aligned sets of references.
 
     TER is left out if a line has more than 200 words, since its time grows with the cube of the length.
@@ -42,7 +42,7 @@ def scores(
         if name == "TER" and longest > MAX_TER_WORDS:
             continue
         result = metric.corpus_score(list(outputs), [list(lines) for lines in references])
-        results.append(Score(name, float(result.score), str(metric.get_signature())))
+        results.append(MetricScore(name, float(result.score), str(metric.get_signature())))
     return results
 
 

@@ -13,7 +13,7 @@ from regard.layers.dropout import Dropout
 
 Norm = Literal["pre", "post", "batch", "none"]
 MOMENTUM = 0.1
-"""Of the running mean and variance of batch norm, as in PyTorch."""
+"""Momentum of the running mean and variance of batch norm, as in PyTorch."""
 
 
 class Residual(nn.Module):

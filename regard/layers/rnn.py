@@ -99,7 +99,7 @@ def _unroll(
 ) -> tuple[list[Tensor], States]:
     """Return the hidden state after each step, and all states after the last.
 
-    At hidden positions (`keeps` (B, 1) False) the states stay as they are: past the end, or before it backwards.
+    At hidden positions (`keeps` (B, 1) False) the states do not change: past the end, or before it backwards.
     """
     outputs = []
     for t, input_proj in enumerate(input_projs):

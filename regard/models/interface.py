@@ -230,8 +230,8 @@ def top_tokens(
 ) -> tuple[Float[Tensor, "N k"], Int[Tensor, "N k"], Float[Tensor, " N"]]:
     """Return the log-probabilities of each row's k likeliest tokens in falling order, their ids, and that of EOS.
 
-    All are normalised over the full vocabulary: `suppressed` tokens are left out of the k, not out of the softmax. Of
-    equally likely tokens the lower id comes first, whatever the other rows of the batch hold.
+    All are normalised over the full vocabulary: `suppressed` tokens are left out of the k, not out of the softmax.
+    Among equally likely tokens the lower id comes first, whatever the other rows of the batch hold.
     """
     log_probs = logits.float().log_softmax(-1)
     eos_log_probs = log_probs[:, EOS].clone()

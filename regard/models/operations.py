@@ -23,5 +23,5 @@ def _fused_flops(query: Sequence[int], keys: Sequence[int], values: Sequence[int
     """Count two matrix products."""
     R, H, T, E = query
     S, Ev = values[-2:]
-    assert keys[-2:] == torch.Size((S, E)), "expected a key per value, of the size of the query"
+    assert keys[-2:] == torch.Size((S, E)), "expected one key per value, as large as the query"
     return 2 * R * H * T * S * (E + Ev)

@@ -67,7 +67,7 @@ class RecurrentDecoderSettings(_DecoderSettings):
     )
     attention_projection: bool = Field(
         True,
-        description="false: the score compares state and source as they are, as Luong's dot does; their sizes must "
+        description="false: the score compares state and source themselves, as Luong's dot does; their sizes must "
         "then be equal",
     )
     gate: bool = Field(False, description="scale the context by a gate between 0 and 1, computed from the state")
@@ -79,7 +79,7 @@ class RecurrentDecoderSettings(_DecoderSettings):
 
 
 class NoAttentionDecoderSettings(_DecoderSettings):
-    """Recurrent decoder without attention: of the source it sees the encoder's last states alone."""
+    """Recurrent decoder without attention, which sees only the last states of the encoder."""
 
     kind: Literal["no_attention"] = "no_attention"
     context: Literal["first", "every"] = Field(
@@ -339,5 +339,5 @@ def _cells(settings: _DecoderSettings, inputs: int) -> nn.ModuleList:
 
 
 def _deferred(layer: nn.Module) -> Callable[[Tensor], Tensor]:
-    """Wrap a linear layer for the steps of a loop; an identity stays as it is."""
+    """Wrap a linear layer for the steps of a loop; an identity is returned unchanged."""
     return DeferredLinear.from_layer(layer) if isinstance(layer, nn.Linear) else layer

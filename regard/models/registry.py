@@ -81,8 +81,8 @@ class ModelSettings(Settings):
     ]
     share: Literal["auto", "all", "target", "none"] = Field(
         "auto",
-        description="embeddings tied to the output layer: of both sides (all), of the target, none; auto: of both if "
-        "they have one vocabulary and one size, else of the target",
+        description="embeddings tied to the output layer: those of both sides (all), of the target, or none; auto: "
+        "both if they have one vocabulary and one size, else the target's",
     )
 
     def resolved_share(self, joint: bool) -> str:

@@ -47,7 +47,7 @@ class TransformerSettings(Settings):
         None,
         ge=1,
         le=LENGTH,
-        description="local self-attention: sees no farther than so many positions; none sees all",
+        description="local self-attention: the greatest distance at which a position attends; none: any",
     )
     positions: Literal["sinusoidal", "learned", "none"] = Field(
         "sinusoidal", description="positional embedding; with none, the order of tokens is invisible"
@@ -93,7 +93,7 @@ class TransformerDecoderSettings(TransformerSettings):
     causal: bool = Field(
         True,
         description="hide later target positions from self-attention; false: for experiments, in training the decoder "
-        "then sees what it is to predict",
+        "then sees the tokens that it predicts",
     )
 
     def ablations(self) -> Iterator[str]:

@@ -41,7 +41,7 @@ class VisionSettings(Settings):
         le=SIDE,
         description="learned positions: how many rows and columns there are; later ones share the last",
     )
-    freeze_backbone: bool = Field(False, description="keep the network that sees pixels fixed; train what stands on it")
+    freeze_backbone: bool = Field(False, description="keep the backbone fixed; train the layers on top of it")
 
     @property
     def embedding(self) -> int:

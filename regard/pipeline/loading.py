@@ -27,7 +27,7 @@ def load(
 
     `precision` is that of weights and products: `int8` is the fastest on a CPU. The type is Any because the folder
     decides which it is; `load_translator` and `load_captioner` are typed. Raises ModelFolderError if a file is missing
-    or damaged, UsageError if this machine lacks what is asked for or the models share no vocabulary.
+    or damaged, UsageError if this machine lacks the device or precision, or the models share no vocabulary.
     """
     if not isinstance(folder, (str, Path)):
         folders = [Path(item) for item in folder]

@@ -19,9 +19,9 @@ def load(folder: str | Path | Sequence[str | Path], device: str = "cpu", precisi
     an ensemble that averages probabilities.
 
     `precision` is that of weights and products (float32 if not given): `int8` is the fastest on a CPU. A runtime file
-    has its precision. The type is Any because what is loaded decides which it is; `load_translator` and
+    has its precision. The type is Any because the folder or file decides which it is; `load_translator` and
     `load_captioner` of `regard.pipeline` are typed. Raises ModelFolderError if a file is missing or damaged, UsageError
-    if this machine lacks what is asked for or the models share no vocabulary.
+    if this machine lacks the device or precision, or the models share no vocabulary.
     """
     if isinstance(folder, (str, Path)) and Path(folder).is_file():
         return open_runtime(Path(folder), device, precision)

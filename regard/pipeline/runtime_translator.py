@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from regard.common.errors import LineWarning, UsageError
 from regard.pipeline.translation import SPLIT, TranslatedPart, Translation, as_texts
-from regard.runtime.model import Hypothesis, Line, Options, RuntimeModel, available_cores
+from regard.runtime.model import Options, RuntimeHypothesis, RuntimeLine, RuntimeModel, available_cores
 from regard.search.line_constraints import NO_CONSTRAINTS, Constraints, constraints_of_each
 
 if TYPE_CHECKING:
@@ -165,7 +165,7 @@ class RuntimeTranslator:
         options.nbest, options.threads = nbest, self.threads
         return options
 
-    def _translation(self, line: Line, nbest: int, readings: bool) -> Translation:
+    def _translation(self, line: RuntimeLine, nbest: int, readings: bool) -> Translation:
         ranked = [self._result(hypothesis) for hypothesis in line.hypotheses]
         best = line.hypotheses[0]
         shown = self._readings(line, best) if readings and line.source else None
@@ -173,12 +173,12 @@ class RuntimeTranslator:
         parts = tuple(TranslatedPart(part.source, part.text, part.score) for part in line.parts)
         return replace(ranked[0], readings=shown, nbest=others, parts=parts)
 
-    def _result(self, hypothesis: Hypothesis) -> Translation:
+    def _result(self, hypothesis: RuntimeHypothesis) -> Translation:
         tokens = tuple(self.model.tokens(hypothesis.ids, True))
         repetition = next(iter(hypothesis.repetitions), None)
         return Translation(hypothesis.text, tokens, hypothesis.score, hypothesis.links, repetition=repetition)
 
-    def _readings(self, line: Line, best: Hypothesis) -> Readings:
+    def _readings(self, line: RuntimeLine, best: RuntimeHypothesis) -> Readings:
         """Return the attention weights of the best hypothesis, with the tokens and words they belong to."""
         model, sides = self.model, ((line.source, False), ((*best.ids, self.tokenizer.eos), True))
         tokens = [tuple(model.tokens(ids, is_target)) for ids, is_target in sides]
@@ -228,7 +228,7 @@ def _is_no_text(token: str) -> bool:
     return token == "<unk>" or (len(token) == 6 and token.startswith("<0x") and token.endswith(">"))
 
 
-def _warn(lines: Sequence[Line]) -> None:
+def _warn(lines: Sequence[RuntimeLine]) -> None:
     """Warn of lines that were split, and of translations that repeat themselves, as `Translator` does."""
     for index, line in enumerate(lines):
         for note in line.notes:

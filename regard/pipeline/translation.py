@@ -33,8 +33,8 @@ class TranslatedPart:
 class Translation:
     """The translation of one line.
 
-    `tokens`: its subword units, as text. `score`: log-probability over the length penalty; of a line that was split,
-    the sum of its `parts`. `alignments`: links (source word, target word), if asked for. `readings`: attention weights
+    `tokens`: its subword units, as text. `score`: log-probability over the length penalty; the sum over `parts` if
+    the line was split. `alignments`: links (source word, target word), if asked for. `readings`: attention weights
     and the words they belong to, if asked for; None for a line that was split. `nbest`: the hypotheses, best first, if
     more than one was asked for. `repetition`: a text that is repeated over and over, and how often: a sign of failure.
     """

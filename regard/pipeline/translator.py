@@ -90,7 +90,7 @@ class Translator(BasePipeline):
     ) -> Iterator[str]:
         """Yield the translation of a line as it is decoded, greedily or, with `sample=True`, sampled; word by word.
 
-        Joined, the yielded texts are the translation with a beam of 1. Of a line that is split into more than
+        Joined, the yielded texts are the translation with a beam of 1. If a line is split into more than
         `WORD_BY_WORD` parts, the further ones are yielded part by part.
         """
         greedy: SearchOptions = {"beam": 1, "groups": 1, "mbr": False, "coverage_penalty": 0.0}

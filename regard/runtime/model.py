@@ -139,7 +139,7 @@ class _Candidate(ctypes.Structure):
 
 
 @dataclass(frozen=True)
-class Layer:
+class AttentionLayer:
     """A layer of attention: its name, its role (encoder, cross or decoder), and its number of heads."""
 
     name: str
@@ -148,7 +148,7 @@ class Layer:
 
 
 @dataclass(frozen=True, eq=False)
-class Hypothesis:
+class RuntimeHypothesis:
     """A translation of a line: text, score, token ids; links and attention weights (heads, T, S) if asked for."""
 
     text: str
@@ -170,13 +170,13 @@ class LinePart:
 
 
 @dataclass(frozen=True)
-class Line:
+class RuntimeLine:
     """The result of a line: hypotheses, best first, the tokens of its source, its parts, notes on it, and the search.
 
     `steps` are there if they were asked for, and the line was neither empty nor split.
     """
 
-    hypotheses: tuple[Hypothesis, ...]
+    hypotheses: tuple[RuntimeHypothesis, ...]
     source: tuple[int, ...]
     parts: tuple[LinePart, ...]
     notes: tuple[str, ...]
@@ -286,11 +286,13 @@ class RuntimeModel:
         return ctypes.string_at(address, size.value) if address else b""
 
     @cached_property
-    def layers(self) -> tuple[Layer, ...]:
+    def layers(self) -> tuple[AttentionLayer, ...]:
         """The layers of attention, lowest first."""
         count = self._library.regard_layers(self._model)
         layers = (self._library.regard_layer(self._model, number) for number in range(count))
-        return tuple(Layer(layer.name.decode("utf-8", "replace"), ROLES[layer.role], layer.heads) for layer in layers)
+        return tuple(
+            AttentionLayer(layer.name.decode("utf-8", "replace"), ROLES[layer.role], layer.heads) for layer in layers
+        )
 
     def score_threshold(self, options: Options) -> float:
         """Return the score below which a translation is doubtful; −∞: unknown, or scores are of another kind."""
@@ -305,7 +307,7 @@ class RuntimeModel:
 
     def translate(
         self, lines: Sequence[str], options: Options, prefixes: Sequence[Sequence[int]] | None = None
-    ) -> list[Line]:
+    ) -> list[RuntimeLine]:
         """Translate lines; `prefixes`: token ids that the target of each begins with.
 
         Raises LineError for a line that cannot be translated, UsageError for options out of range.
@@ -314,7 +316,7 @@ class RuntimeModel:
 
     def _translate(
         self, lines: Sequence[str], options: Options, prefixes: Sequence[Sequence[int]] | None
-    ) -> list[Line]:
+    ) -> list[RuntimeLine]:
         error = ctypes.create_string_buffer(_ERROR_SIZE)
         lines_given, rest = _texts(lines), (ctypes.byref(_structure(options)), error, _ERROR_SIZE)
         if prefixes is None:
@@ -452,7 +454,7 @@ class RuntimeModel:
         """True if target words attend to source words."""
         return any(layer.role == "cross" for layer in self.layers)
 
-    def _lines(self, result: Any) -> list[Line]:
+    def _lines(self, result: Any) -> list[RuntimeLine]:
         """Read a result, and free it."""
         try:
             self._check_unchanged()
@@ -460,12 +462,12 @@ class RuntimeModel:
         finally:
             self._library.regard_free(result)
 
-    def _line(self, result: Any, index: int) -> Line:
+    def _line(self, result: Any, index: int) -> RuntimeLine:
         library, count = self._library, ctypes.c_size_t()
         ranks = range(library.regard_hypotheses(result, index))
         source = library.regard_source(result, index, ctypes.byref(count))
         note = library.regard_note(result, index)
-        return Line(
+        return RuntimeLine(
             tuple(self._hypothesis(result, index, rank) for rank in ranks),
             tuple(source[: count.value]),
             tuple(self._part(result, index, part) for part in range(library.regard_parts(result, index))),
@@ -488,7 +490,7 @@ class RuntimeModel:
         candidates = (Candidate(c.row, c.token, c.log_prob, c.total, FATES[c.fate]) for c in listed[: count.value])
         return SearchStep(tuple(prefixes), tuple(candidates))
 
-    def _hypothesis(self, result: Any, index: int, rank: int) -> Hypothesis:
+    def _hypothesis(self, result: Any, index: int, rank: int) -> RuntimeHypothesis:
         library, count, times = self._library, ctypes.c_size_t(), ctypes.c_int32()
         text = ctypes.string_at(library.regard_text(result, index, rank, ctypes.byref(count)), count.value).decode()
         tokens = library.regard_tokens(result, index, rank, ctypes.byref(count))
@@ -502,7 +504,7 @@ class RuntimeModel:
         pairs = tuple((links[2 * i], links[2 * i + 1]) for i in range(count.value)) if links else None
         weights = self._weights(result, index, rank)
         score = library.regard_score(result, index, rank)
-        return Hypothesis(text, score, ids, log_probs, pairs, weights, tuple(repetitions))
+        return RuntimeHypothesis(text, score, ids, log_probs, pairs, weights, tuple(repetitions))
 
     def _weights(self, result: Any, index: int, rank: int) -> dict[str, npt.NDArray[np.float32]]:
         weights = {}
@@ -524,7 +526,12 @@ class RuntimeQueue:
     """
 
     def __init__(
-        self, model: RuntimeModel, library: ctypes.CDLL, handle: int, threads: int, read: Callable[[Any], list[Line]]
+        self,
+        model: RuntimeModel,
+        library: ctypes.CDLL,
+        handle: int,
+        threads: int,
+        read: Callable[[Any], list[RuntimeLine]],
     ) -> None:
         """Start the threads; see `RuntimeModel.queue`."""
         error = ctypes.create_string_buffer(_ERROR_SIZE)
@@ -547,7 +554,7 @@ class RuntimeQueue:
         """Give up a call: there will be no result unless there is one already."""
         self._library.regard_queue_cancel(self._queue, ticket)
 
-    def take(self, seconds: float) -> tuple[int, list[Line] | RegardError] | None:
+    def take(self, seconds: float) -> tuple[int, list[RuntimeLine] | RegardError] | None:
         """Wait for the next call that is done, and return its ticket with its lines or its error. None: none was."""
         ticket, result = ctypes.c_uint64(), ctypes.c_void_p()
         if not self._library.regard_queue_take(self._queue, seconds, ctypes.byref(ticket), ctypes.byref(result)):
@@ -560,7 +567,7 @@ class RuntimeQueue:
             return ticket.value, problem
 
     def close(self) -> None:
-        """Stop the threads and give up what is not done. Nobody may wait for results then."""
+        """Stop the threads and give up unfinished calls. No thread may wait for results then."""
         queue, self._queue = self._queue, None
         if queue:
             self._library.regard_queue_close(queue)
@@ -619,7 +626,7 @@ def _arrays(rows: Sequence[Sequence[int]]) -> tuple[Any, Any]:
 
 
 def _problem(message: str) -> Exception:
-    """Return the error of a message of the library: of a line, with its index, or of options."""
+    """Return the error of a message of the library: that of a line, with its index, or that of options."""
     start, _, rest = message.partition(": ")
     if start.startswith("line "):
         return LineError((int(start.removeprefix("line ")) - 1, rest))
@@ -631,7 +638,7 @@ _QUICK = (
     *("hypotheses", "text", "score", "tokens", "log_probs", "alignment", "attention", "repetition", "source"),
     *("parts", "part", "note", "steps", "open_hypotheses", "open_tokens", "candidates"),
 )
-"""Functions that take microseconds: who lets go of Python's lock for one waits for each thread that computes."""
+"""Functions that take microseconds: releasing Python's lock for one would wait for each thread that computes."""
 
 
 def _declared(library: ctypes.CDLL) -> ctypes.CDLL:

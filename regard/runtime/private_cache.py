@@ -1,4 +1,4 @@
-"""Cache for what was made for this machine, only in folders and files that no other user can change."""
+"""Cache for files that were made for this machine, only in folders and files that no other user can change."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def cache_folders() -> list[Path]:
 def private_folders() -> list[Path]:
     """Return `lasting_folders`.
 
-    If there is none, although the user named none, what is made lasts as long as this process, in a folder of its own.
+    If there is none, although the user named none, files last as long as this process, in a folder of its own.
     """
     return lasting_folders() or ([] if os.environ.get(FOLDER) else _process_folders())
 

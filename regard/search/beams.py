@@ -45,7 +45,7 @@ from regard.search.settings import SearchSettings
 from regard.search.task import Hypothesis, Task
 
 LAST_RESORT = -1e30
-"""Score of ending if the rules leave nothing else: behind every beam that can go on."""
+"""Score of ending if the rules leave nothing else: behind every beam that can continue."""
 
 
 class StepCandidates(NamedTuple):
@@ -78,7 +78,7 @@ class StepResult(NamedTuple):
 
 @dataclass(frozen=True)
 class _RuleSet:
-    """Rules of a search, those of them that apply to its sentences, and what these need."""
+    """Rules of a search, those that apply to its sentences, and their needs."""
 
     rules: tuple[Rule, ...]
     active: tuple[Rule, ...]
@@ -101,8 +101,8 @@ class Beams:
     """Open hypotheses of B sentences with K beams each; row b·K + k is beam k of sentence b.
 
     A hypothesis is finished when end of sentence is among the `beam` best continuations of its sentence; a sentence
-    leaves when it has `beam` of them, has reached `max_steps`, or cannot go on. With G groups (diverse beam search; 1
-    otherwise) all of this holds for each group.
+    leaves when it has `beam` of them, has reached `max_steps`, or cannot continue. With G groups (diverse beam search;
+    1 otherwise) all of this holds for each group.
     """
 
     settings: SearchSettings
@@ -237,7 +237,7 @@ class Beams:
         return select_constrained(self.log_probs, self.scores, candidates, plain, states, last_banks)
 
     def _candidates(self, step: StepCandidates) -> Candidates:
-        """Apply rules and sampling to the model's candidates; rows that must end, or cannot go on, get the end only."""
+        """Apply rules and sampling to the model's candidates; rows that must or can only end get only the end."""
         B, K = self.log_probs.shape
         if step.tokens is None or step.eos_log_probs is None:
             log_probs, scores, tokens, eos_log_probs = self._apply_rules(step.log_probs)

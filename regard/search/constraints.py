@@ -36,7 +36,7 @@ class ConstraintState:
     """Progress of one prefix through its terms, which each token advances without a look back.
 
     Terms, by their number, are `settled` if they are there whatever comes next, and `ending` if their last word may
-    still run on. `partial` are forms of which some tokens stand at the end. `parent_done` are the terms of the prefix
+    still run on. `partial` are forms whose first tokens stand at the end. `parent_done` are the terms of the prefix
     without its last token.
     """
 

@@ -57,7 +57,7 @@ class Decoding:
         return len(self.beams)
 
     def step(self, model: DecodingModel, on_step: OnStep | None = None) -> tuple[Decoding, list[Finished]]:
-        """Decode one more token of every row; return what is still open, and the sentences that are done."""
+        """Decode one more token of every row; return the rows that are still open, and the sentences that are done."""
         tokens = torch.from_numpy(self.beams.tokens).to(model.device).unsqueeze(1)
         features, state = model.step(tokens, self.state, self.source)
         result = self.beams.advance(_candidates(model, features, self.beams))

@@ -50,8 +50,9 @@ def _splitmix64(x: Array) -> Array:
 def sample_columns(scores: Array, numbers: Array, settings: SearchSettings) -> Array:
     """Sample a column of each row (N, k) by temperature, top-k and nucleus (top-p), from uniform `numbers` (N,).
 
-    Probabilities are the softmax of `scores` / temperature; of them the top_k largest; of them the fewest that together
-    hold the probability top_p (Holtzman et al. 2020), at least one. −∞ is never drawn, unless a row holds nothing else.
+    Probabilities are the softmax of `scores` / temperature. The top_k largest are kept and, among these, the fewest
+    that together hold the probability top_p (Holtzman et al. 2020), at least one. −∞ is never drawn, unless a row holds
+    nothing else.
     """
     top_k, top_p = settings.top_k, settings.top_p
     scaled = scores / max(settings.temperature, MIN_TEMPERATURE)

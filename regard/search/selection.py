@@ -37,13 +37,13 @@ class StepSelection(NamedTuple):
 
     best: Selection
     finished: Array | None  # (B, K) which of the first K of `best` end here; None: none
-    continuing: Selection  # the K that go on
+    continuing: Selection  # the K that continue
 
 
 def select_top(log_probs: Array, scores: Array, candidates: Candidates, width: int) -> StepSelection:
     """Select the best of all continuations, whichever beam (B, K) they extend.
 
-    Those of the `width` best that end are finished; the `width` best that do not end go on.
+    Those of the `width` best that end are finished; the `width` best that do not end continue.
     """
     best = _top(log_probs, scores, candidates, 2 * width)
     is_end = best.tokens[:, :width] == EOS

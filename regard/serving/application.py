@@ -30,7 +30,7 @@ from regard.serving.server_settings import ServerSettings
 
 DESCRIPTION = """Translation and captions by the models of this server. The endpoints of LibreTranslate and DeepL work
 with their clients; those under /v1 show more: scores, alternatives, alignments, attention, words as they come."""
-_REASONS = {404: "there is nothing at this path; /spec lists what there is", 405: "this path does not take this method"}
+_REASONS = {404: "this server has no such path; /spec lists its paths", 405: "this path does not take this method"}
 _QUIET: Any = {"tracing": False, "metrics": False, "logs": False, "auto_configure": False}
 
 

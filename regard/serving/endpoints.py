@@ -25,7 +25,7 @@ from regard.serving.schemas import (
     ExplainImageAnswer,
     ExplainImageRequest,
     ExplainRequest,
-    Model,
+    ModelInfo,
     ModelsAnswer,
     TranslateAnswer,
     TranslateRequest,
@@ -114,7 +114,9 @@ def _add_models(router: APIRouter, server: Server) -> None:
         server.client(request, {})
         return json_response({"models": [model_data(model) for model in server.service.models.values()]})
 
-    @router.get("/models/{name}", response_model=Model, responses={**few, **errors(Problem, 404)}, openapi_extra=_NAME)
+    @router.get(
+        "/models/{name}", response_model=ModelInfo, responses={**few, **errors(Problem, 404)}, openapi_extra=_NAME
+    )
     async def model(request: Request) -> Response:
         """Return one model, with its model card."""
         server.client(request, {})

@@ -53,7 +53,7 @@ def http_error(problem: Exception) -> HttpError:
         return HttpError(CLIENT_GONE, *problem.causes)
     if isinstance(problem, RegardError):  # a model that is gone, for instance
         return HttpError(503, *problem.causes, headers={"Retry-After": "5"})
-    return HttpError(500, "an error of the server, which its log describes; name the request id to whoever runs it")
+    return HttpError(500, "an error of the server, which its log describes; give the request id to its operator")
 
 
 def error_response(problem: Exception, path: str, request_id: str) -> Response:

@@ -21,7 +21,7 @@ KEY = "key "
 
 
 @dataclass
-class _Bucket:
+class _TokenBucket:
     """State of a client: what it has left of requests and characters, at which time, and its characters so far."""
 
     requests: float
@@ -38,7 +38,7 @@ class Limits:
     ) -> None:
         self.requests, self.characters, self.quota = requests, characters, quota
         self._clock = clock
-        self._of_keys, self._of_addresses = OrderedDict[str, _Bucket](), OrderedDict[str, _Bucket]()
+        self._of_keys, self._of_addresses = OrderedDict[str, _TokenBucket](), OrderedDict[str, _TokenBucket]()
 
     def take_request(self, client: str) -> None:
         """Count a request. Raises HttpError (429) if the client has made too many."""
@@ -74,12 +74,12 @@ class Limits:
         bucket = self._buckets(client).get(client)
         return bucket.used if bucket else 0
 
-    def _buckets(self, client: str) -> OrderedDict[str, _Bucket]:
+    def _buckets(self, client: str) -> OrderedDict[str, _TokenBucket]:
         return self._of_keys if client.startswith(KEY) else self._of_addresses
 
-    def _bucket(self, client: str) -> _Bucket:
+    def _bucket(self, client: str) -> _TokenBucket:
         now, buckets = self._clock(), self._buckets(client)
-        bucket = buckets.pop(client, None) or _Bucket(self.requests, self.characters, now)
+        bucket = buckets.pop(client, None) or _TokenBucket(self.requests, self.characters, now)
         minutes = max(now - bucket.time, 0.0) / MINUTE
         bucket.requests = min(bucket.requests + minutes * self.requests, self.requests)
         bucket.characters = min(bucket.characters + minutes * self.characters, self.characters)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from regard.common.errors import RegardError, UsageError
-from regard.runtime.model import ROLES, Hypothesis, Line, Options, RuntimeModel
+from regard.runtime.model import ROLES, Options, RuntimeHypothesis, RuntimeLine, RuntimeModel
 from regard.serving.answer_size import AnswerLimit, Turns
 from regard.serving.frames import Message, Replies, start_thread
 from regard.serving.raw_json import RawJson, json_pieces, weights_json
@@ -141,7 +141,7 @@ class RuntimeEngine:
             if (taken := self._queue.take(_WAIT)) is not None:
                 self._return(*taken)
 
-    def _return(self, number: int, lines: list[Line] | RegardError) -> None:
+    def _return(self, number: int, lines: list[RuntimeLine] | RegardError) -> None:
         if (call := self._calls.get(number)) is None:
             return
         try:
@@ -153,7 +153,7 @@ class RuntimeEngine:
         except Exception as problem:  # whatever it is, the results of other calls have to be returned
             self._fail(number, problem)
 
-    def _result(self, number: int, call: Message, lines: list[Line]) -> Message | None:
+    def _result(self, number: int, call: Message, lines: list[RuntimeLine]) -> Message | None:
         """Return the content of a reply. None: another search was begun, whose result is the reply."""
         weights = sum(w.size for line in lines for h in line.hypotheses for w in h.weights.values())
         self._limit.check(int(weights * (_PACKED if call.get("options", {}).get("packed") else _PLAIN)))
@@ -166,7 +166,7 @@ class RuntimeEngine:
         threshold = self._model.score_threshold(self._options(search))
         return {"lines": [self._line(line, bool(search.get("log_probs")), threshold) for line in lines]}
 
-    def _continuations(self, number: int, call: Message, lines: list[Line]) -> Message | None:
+    def _continuations(self, number: int, call: Message, lines: list[RuntimeLine]) -> Message | None:
         """Begin the search after each of the likely tokens; or, if that is done, return what they lead to."""
         if "likely" in call:
             hypotheses = [self._hypothesis(line.hypotheses[0], True) for line in lines]
@@ -196,7 +196,7 @@ class RuntimeEngine:
         finally:
             self._forget(number)
 
-    def _line(self, line: Line, with_log_probs: bool, threshold: float) -> Message:
+    def _line(self, line: RuntimeLine, with_log_probs: bool, threshold: float) -> Message:
         return {
             "doubtful": any(part.score < threshold for part in line.parts),
             "hypotheses": [self._hypothesis(hypothesis, with_log_probs) for hypothesis in line.hypotheses],
@@ -204,7 +204,7 @@ class RuntimeEngine:
             "warnings": [*line.notes, *_repetitions(line.hypotheses[0])],
         }
 
-    def _hypothesis(self, hypothesis: Hypothesis, with_log_probs: bool) -> Message:
+    def _hypothesis(self, hypothesis: RuntimeHypothesis, with_log_probs: bool) -> Message:
         ids, more = hypothesis.ids, dict[str, Any]()
         weights = {name: RawJson(weights_json(weights)) for name, weights in hypothesis.weights.items()}
         if with_log_probs:
@@ -219,7 +219,7 @@ class RuntimeEngine:
         }
 
 
-def _repetitions(hypothesis: Hypothesis) -> list[str]:
+def _repetitions(hypothesis: RuntimeHypothesis) -> list[str]:
     return [
         f"the translation repeats {text!r} {times} times and is probably wrong"
         for text, times in hypothesis.repetitions

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from regard.runtime.model import Hypothesis, Line, Options, RuntimeModel
+from regard.runtime.model import Options, RuntimeHypothesis, RuntimeLine, RuntimeModel
 from regard.search.search_steps import Candidate, SearchStep
 from regard.serving.frames import Message
 from regard.serving.raw_json import RawJson, array_pieces, json_pieces, weights_json
@@ -27,7 +27,7 @@ class Explainer:
     model: RuntimeModel
     is_packed: bool = False
 
-    def explanation(self, line: Line) -> Message:
+    def explanation(self, line: RuntimeLine) -> Message:
         """Return a line with all its hypotheses, which are converted as they are written."""
         first = self._hypothesis(line.hypotheses[0], 0)
         others = (self._hypothesis(hypothesis, rank) for rank, hypothesis in enumerate(line.hypotheses[1:], 1))
@@ -42,7 +42,7 @@ class Explainer:
         rest = {"nbest": RawJson(ranked), **parts, "notes": line.notes, "steps": RawJson(steps)}
         return {**(first | {"attention": []} if self.is_packed else first), **source, **rest}
 
-    def _hypothesis(self, hypothesis: Hypothesis, rank: int) -> Message:
+    def _hypothesis(self, hypothesis: RuntimeHypothesis, rank: int) -> Message:
         repetition = next(iter(hypothesis.repetitions), None)
         roles = {layer.name: layer.role for layer in self.model.layers}
         weights = {
@@ -91,7 +91,7 @@ def next_step_options(options: Options, prefix: Sequence[int]) -> Options:
     return options
 
 
-def likely_tokens(line: Line, prefix: Sequence[int], count: int) -> list[Candidate]:
+def likely_tokens(line: RuntimeLine, prefix: Sequence[int], count: int) -> list[Candidate]:
     """Return the likeliest tokens after a prefix, of a search with `next_step_options`; the end of sentence is none."""
     step = next(iter(line.steps[len(prefix) :]), None)
     candidates = [candidate for candidate in step.candidates if candidate.token != _EOS] if step else []

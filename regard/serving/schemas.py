@@ -132,7 +132,7 @@ def prefix_ids(prefix: str | list[int]) -> str | tuple[int, ...]:
     return tuple(prefix) if isinstance(prefix, list) else prefix or ()
 
 
-class Hypothesis(pydantic.BaseModel):
+class OutputHypothesis(pydantic.BaseModel):
     """A translation of one line. `score`: log-probability over the length penalty; the rest if it was asked for."""
 
     text: str
@@ -146,12 +146,12 @@ class Hypothesis(pydantic.BaseModel):
     words: list[int] | None = Field(None, description="the word that each token belongs to, from 0")
 
 
-class Line(pydantic.BaseModel):
+class TranslatedLine(pydantic.BaseModel):
     """A line of the text and its hypotheses, best first."""
 
     source: str
     tokens: list[str]
-    hypotheses: list[Hypothesis]
+    hypotheses: list[OutputHypothesis]
 
 
 class Translation(pydantic.BaseModel):
@@ -166,7 +166,7 @@ class Translation(pydantic.BaseModel):
     model: str | None
     confidence: float | None = None
     alternatives: list[str] | None = None
-    lines: list[Line] | None = None
+    lines: list[TranslatedLine] | None = None
     warnings: list[str] | None = None
     doubtful: bool | None = None
 
@@ -182,7 +182,7 @@ class CaptionAnswer(pydantic.BaseModel):
 
     caption: str
     model: str
-    hypotheses: list[Hypothesis]
+    hypotheses: list[OutputHypothesis]
     warnings: list[str]
 
 
@@ -200,7 +200,7 @@ class ExplainAnswer(_LineAnswer):
     explanation: dict[str, Any] = Field(description="a Translation as js/regard.d.ts describes it")
 
 
-class Continuation(Hypothesis):
+class Continuation(OutputHypothesis):
     """A translation that begins with the prefix and one more token. `log_prob`: of that token."""
 
     prefix: list[int]
@@ -227,7 +227,7 @@ class LanguagePair(pydantic.BaseModel):
     target: str
 
 
-class Model(pydantic.BaseModel):
+class ModelInfo(pydantic.BaseModel):
     """A model that is served."""
 
     name: str
@@ -243,7 +243,7 @@ class Model(pydantic.BaseModel):
 class ModelsAnswer(pydantic.BaseModel):
     """The models that are ready."""
 
-    models: list[Model]
+    models: list[ModelInfo]
 
 
 def translation_data(result: TranslatedText, asked: TranslateRequest) -> dict[str, Any]:
@@ -269,7 +269,7 @@ def translation_data(result: TranslatedText, asked: TranslateRequest) -> dict[st
 
 
 def hypotheses_data(line: ServedLine, alignments: bool) -> list[dict[str, Any]]:
-    """Return the hypotheses of a line as `Hypothesis` describes them."""
+    """Return the hypotheses of a line as `OutputHypothesis` describes them."""
     return [_hypothesis_data(hypothesis, alignments) for hypothesis in line.hypotheses]
 
 
@@ -286,6 +286,6 @@ def continuation_data(continuation: service.Continuation) -> dict[str, Any]:
 
 
 def model_data(model: ServedModel, readme: bool = False) -> dict[str, Any]:
-    """Return a model as `Model` describes it."""
-    data = {name: getattr(model, name) for name in Model.model_fields if name != "readme" or readme}
+    """Return a model as `ModelInfo` describes it."""
+    data = {name: getattr(model, name) for name in ModelInfo.model_fields if name != "readme" or readme}
     return data | {"pairs": [{"source": source, "target": target} for source, target in model.pairs]}

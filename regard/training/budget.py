@@ -102,7 +102,7 @@ def choose(
 def trial(
     recipe: Recipe, batches: BatchSource, vocabularies: tuple[int, int], device: str, processes: int = 1
 ) -> Trial:
-    """Time a few updates of a new model, of which one of several processes computes its share.
+    """Time a few updates of a new model; one of several processes computes its share of them.
 
     Random numbers drawn later are not changed by it.
     """

@@ -141,7 +141,7 @@ class TrainRequest:
         return recipe.with_values(data=recipe.data.with_languages(inherited).model_dump())
 
     def sizes(self, recipe: Recipe) -> dict[str, Recipe]:
-        """The recipes that a time budget chooses from; of a single one it chooses updates and warm-up."""
+        """The recipes that a time budget chooses from; for a single one it chooses updates and warm-up."""
         if self.budget is None:
             return {}
         if "images" in self.data or self.recipe or self.preset or self.parent:

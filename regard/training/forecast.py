@@ -19,7 +19,7 @@ from regard.training.budget import Trial, trial
 from regard.training.recipe import Recipe
 
 SHARDED_COPIES = {True: 4.0, "layers": 5.5}
-"""Copies of the weights that sharding divides, of those a process holds at its peak; measured (docs/log/speed.md)."""
+"""Copies of the weights that a process holds at its peak and sharding divides; measured (docs/log/speed.md)."""
 _SIZE, _TRIALS = 1 << 23, 4  # numbers in a message, messages
 
 
@@ -30,8 +30,8 @@ dist: Any = torch_distributed  # its annotations do not export all that it docum
 class Forecast:
     """Needs of each of `processes`, with `threads` each.
 
-    `seconds`: of an update; `communication`: those of them in which gradients are added up; `mebibytes`: memory of each
-    process, None where the system does not say what this one needs.
+    `seconds`: time of an update; `communication`: the part of it in which gradients are added up; `mebibytes`: memory
+    of each process, None if the system does not report that of this one.
     """
 
     processes: int
@@ -49,11 +49,11 @@ def forecast(
     processes: int,
     mebibytes: float | None = None,
 ) -> Forecast:
-    """Time the share of one of several processes, with its share of the cores, and add what it waits for the others.
+    """Time the share of one of several processes, with its share of the cores, and add its waiting for the others.
 
-    `mebibytes`: what a single process needs. Gradients pass between the processes in a ring: each sends 2 (N - 1) / N
-    times their size (Patarasuk and Yuan, 2009). On GPUs, each process has one, and that time is not known here. Raises
-    UsageError if an update has fewer micro-batches than there are processes.
+    `mebibytes`: the memory of a single process. Gradients pass between the processes in a ring: each sends 2 (N - 1) /
+    N times their size (Patarasuk and Yuan, 2009). On GPUs, each process has one, and that time is not known here.
+    Raises UsageError if an update has fewer micro-batches than there are processes.
     """
     if processes > batches.per_update:
         raise UsageError(

@@ -148,7 +148,7 @@ def rdrop_cross_entropy(
     rdrop: float,
 ) -> tuple[Tensor, Tensor]:
     """R-Drop (Liang et al. 2021, equations 1 to 3, halved): the mean smoothed cross-entropy of two passes that differ
-    by their dropout, plus rdrop / 2 times the mean of the two divergences between what they predict.
+    by their dropout, plus rdrop / 2 times the mean of the two divergences between their predictions.
 
     Returns the sum over M positions, and that of the plain cross-entropy, also a mean of both passes.
     """

@@ -36,12 +36,12 @@ class TrainingSettings(Settings):
         min_length=1,
         description="the run whose weights and vocabulary this one starts from (fine-tuning, --from)",
     )
-    updates: int | None = Field(None, ge=1, le=COUNT, description="stop after so many updates")
+    updates: int | None = Field(None, ge=1, le=COUNT, description="stop after this many updates")
     minutes: float | None = Field(
         None,
         gt=0,
         le=MINUTES,
-        description="or after so many minutes, with validations; the updates that they came to are then written down",
+        description="or after this many minutes, with validations; the updates that they came to are then written down",
     )
     label_smoothing: float = Field(
         0.1, ge=0, lt=1, description="share of the probability mass spread over the whole vocabulary"
@@ -101,7 +101,7 @@ class TrainingSettings(Settings):
         "chrf", description="validation score that selects the best weights; cider: of captions"
     )
     patience: int = Field(
-        10, ge=1, le=COUNT, description="early stopping after so many validations without a better score"
+        10, ge=1, le=COUNT, description="early stopping after this many validations without a better score"
     )
     log_every: int = Field(50, ge=1, le=COUNT, description="updates between 'train' events in the journal")
     checkpoint_minutes: float = Field(

@@ -44,7 +44,7 @@ def torchrun_store() -> Store | None:
 def rendezvous(lasting: Store, rank: int, size: int, timeout: float = TIMEOUT) -> Rendezvous:
     """Wait until all processes of this start have joined. `lasting` is the store that outlives restarts.
 
-    The first process publishes a name that was never used. Each other one answers with a token of its own and goes on
+    The first process publishes a name that was never used. Each other one answers with a token of its own and continues
     when the first repeats that token: a process that is dead does not. Raises TrainingError after `timeout` seconds.
     """
     deadline = time.monotonic() + timeout

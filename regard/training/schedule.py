@@ -10,7 +10,7 @@ from pydantic import Field
 from regard.common.settings import COUNT, FACTOR, Settings
 
 NOAM_WARMUP = 4000
-"""Of Vaswani et al. 2017."""
+"""Warm-up of Vaswani et al. 2017."""
 
 
 class ScheduleSettings(Settings):

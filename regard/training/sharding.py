@@ -57,7 +57,7 @@ def set_last_of_update(model: Model, last: bool) -> None:
 
 
 def reshard(model: Model) -> None:
-    """Free gathered weights, so that the next pass gathers them as they are then."""
+    """Free gathered weights, so that the next pass gathers their new values."""
     for module in model.modules():
         if isinstance(module, FSDPModule):
             module.reshard()

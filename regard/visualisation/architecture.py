@@ -10,7 +10,18 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal
 
-from regard.visualisation.figure import MARGIN, MIDLINE, TITLE_SIZE, Box, Figure, Group, Line, Mark, Text, make_figure
+from regard.visualisation.figure import (
+    MARGIN,
+    MIDLINE,
+    TITLE_SIZE,
+    Box,
+    Figure,
+    Group,
+    Mark,
+    Polyline,
+    Text,
+    make_figure,
+)
 from regard.visualisation.fonts import elide, measure, wrap
 
 Role = Literal["input", "norm", "attention", "sublayer", "output"]
@@ -128,7 +139,7 @@ def _frames(stacks: tuple[Stack, ...], placed: list[_Placed]) -> Iterator[Mark]:
             yield Text(parts[0].x + COLUMN + FRAME + 4, foot - 3, text, SIZE, "ink")
 
 
-def _arrows(placed: list[_Placed]) -> Iterator[Line]:
+def _arrows(placed: list[_Placed]) -> Iterator[Polyline]:
     """Join each part to the one above it, unless that takes in nothing but the encoder's last states."""
     for below, above in pairwise(placed):
         if above.part.source == LAST_STATES:
@@ -137,14 +148,14 @@ def _arrows(placed: list[_Placed]) -> Iterator[Line]:
         yield from _arrow((x, below.y), (x, above.y + above.height), "muted")
 
 
-def _arrow(start: tuple[float, float], end: tuple[float, float], paint: str) -> Iterator[Line]:
+def _arrow(start: tuple[float, float], end: tuple[float, float], paint: str) -> Iterator[Polyline]:
     (x1, y1), (x2, y2) = start, end
-    yield Line((start, end), paint, 1.4)
+    yield Polyline((start, end), paint, 1.4)
     if x1 == x2:
         tip = 4.0 if y1 > y2 else -4.0
-        yield Line(((x2 - 3.5, y2 + tip), (x2 + 3.5, y2 + tip), (x2, y2)), paint)
+        yield Polyline(((x2 - 3.5, y2 + tip), (x2 + 3.5, y2 + tip), (x2, y2)), paint)
     else:
-        yield Line(((x2 - 5, y2 - 3.5), (x2 - 5, y2 + 3.5), (x2, y2)), paint)
+        yield Polyline(((x2 - 5, y2 - 3.5), (x2 - 5, y2 + 3.5), (x2, y2)), paint)
 
 
 def _links(encoder: list[_Placed], decoder: list[_Placed]) -> Iterator[Mark]:
@@ -156,8 +167,8 @@ def _links(encoder: list[_Placed], decoder: list[_Placed]) -> Iterator[Mark]:
     start = (top.x + COLUMN, top.y + top.height / 2)
     turn = top.x + COLUMN + FRAME + 12
     ends = [item.y + item.height / 2 for item in targets]
-    yield Line((start, (turn, start[1])), "link", 2.0)
-    yield Line(((turn, min(start[1], *ends)), (turn, max(start[1], *ends))), "link", 2.0)
+    yield Polyline((start, (turn, start[1])), "link", 2.0)
+    yield Polyline(((turn, min(start[1], *ends)), (turn, max(start[1], *ends))), "link", 2.0)
     for item, y in zip(targets, ends, strict=True):
         yield from _arrow((turn, y), (item.x, y), "link")
         yield Text(turn + 6, y - 6, item.part.source, SMALL, "link")

@@ -22,8 +22,8 @@ from regard.visualisation.figure import (
     Box,
     Figure,
     Group,
-    Line,
     Mark,
+    Polyline,
     Text,
     header_height,
     header_lines,
@@ -157,7 +157,7 @@ def _panel(chart: Chart, number: int, area: Box) -> list[Group]:
     texts += x_ticks
     if not any(other.x_label == panel.x_label for other in chart.panels[number + columns : number + columns + 1]):
         texts.append(Text(area.x + area.width / 2, below + 17, panel.x_label, SIZE, "muted", "middle"))
-    guide = [Line(tuple((x_axis.at(x), y_axis.at(y)) for x, y in panel.guide), "rule", 1.5)] if panel.guide else []
+    guide = [Polyline(tuple((x_axis.at(x), y_axis.at(y)) for x, y in panel.guide), "rule", 1.5)] if panel.guide else []
     lines = [
         mark
         for series, paint, offset in zip(panel.series, panel.paints(), _offsets(panel, area.width), strict=True)
@@ -289,17 +289,17 @@ def _line(
     paint = f"s{number}"
     points = [(x_axis.at(x) + offset, y_axis.at(y)) for x, y in series.points]
     if len(points) > 1:
-        yield Line(tuple(points), paint, 2.0)
+        yield Polyline(tuple(points), paint, 2.0)
     for i, (x, y) in enumerate(points):
         at = series.points[i][0]
         hint = f"{series.name}: {_short(series.points[i][1])} at {categories[round(at)] if categories else _short(at)}"
         if series.band is not None:
             low, high = (y_axis.at(edge) for edge in series.band[i])
-            yield Line(((x, low), (x, high)), paint, 1.5)
-            yield from (Line(((x - 4, edge), (x + 4, edge)), paint, 1.5) for edge in (low, high))
+            yield Polyline(((x, low), (x, high)), paint, 1.5)
+            yield from (Polyline(((x - 4, edge), (x + 4, edge)), paint, 1.5) for edge in (low, high))
             hint += f", {_short(series.band[i][0])} to {_short(series.band[i][1])}"
         if len(points) <= MAX_MARKERS:
-            yield Line(_marker(number, x, y), paint, hint=hint)
+            yield Polyline(_marker(number, x, y), paint, hint=hint)
 
 
 def _short(value: float) -> str:
@@ -328,7 +328,7 @@ def _end_labels(ends: list[tuple[float, str, int]], x: float) -> tuple[Mark, ...
                 heights[below] += overlap / 2
     marks: list[Mark] = []
     for y, (_, label, paint) in zip(heights, ends, strict=True):
-        marks.append(Line(_marker(paint, x + MARKER, y), f"s{paint}"))
+        marks.append(Polyline(_marker(paint, x + MARKER, y), f"s{paint}"))
         marks.append(Text(x + 3 * MARKER, y + MIDLINE * SIZE, label, SIZE, f"s{paint}"))
     return tuple(marks)
 
@@ -342,8 +342,8 @@ def _legend(chart: Chart, top: float, width: float) -> tuple[tuple[Mark, ...], f
         room = 26 + measure(name, SIZE) + 12
         if x + room > width - MARGIN and x > MARGIN + LEFT:
             x, top = MARGIN + LEFT, top + row
-        marks.append(Line(((x - 10, top), (x + 10, top)), f"s{number}", 2.0))
-        marks.append(Line(_marker(number, x, top), f"s{number}"))
+        marks.append(Polyline(((x - 10, top), (x + 10, top)), f"s{number}", 2.0))
+        marks.append(Polyline(_marker(number, x, top), f"s{number}"))
         marks.append(Text(x + 17, top + MIDLINE * SIZE, name, SIZE))
         x += room
     return tuple(marks), top + (1 - ASCENT / 2) * row

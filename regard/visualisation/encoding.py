@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from regard.visualisation.colours import level
 from regard.visualisation.explanation_data import ExplanationData, LayerWeights, token_label
-from regard.visualisation.figure import MARGIN, MIDLINE, Box, Line, Mark, Text, curve
+from regard.visualisation.figure import MARGIN, MIDLINE, Box, Mark, Polyline, Text, curve
 from regard.visualisation.fonts import elide
 from regard.visualisation.states import States
 
@@ -110,7 +110,7 @@ def _reading(words: Sequence[str], layer: LayerWeights) -> Iterator[Mark]:
                 share = float(weights[t, s]) / top
                 points = curve((left, _middle(t)), (right, _middle(s)), 12)
                 hint = f"{words[t]} reads {words[s]} {weights[t, s]:.2f}"
-                yield Line(points, f"w{max(6, level(share * 0.8))}", 0.8 + 4 * share, hint)
+                yield Polyline(points, f"w{max(6, level(share * 0.8))}", 0.8 + 4 * share, hint)
     for row in rows:
         y = _middle(row) + MIDLINE * SIZE
         yield Text(left - 8, y, elide(words[row], SIZE, LABEL), SIZE, "ink", "end")

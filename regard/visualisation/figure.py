@@ -36,7 +36,7 @@ class Box:
 
 
 @dataclass(frozen=True)
-class Line:
+class Polyline:
     """A polyline of the given width; with a width of zero, the filled polygon that the points enclose."""
 
     points: tuple[tuple[float, float], ...]
@@ -86,7 +86,7 @@ class Raster:
     hint: str = ""
 
 
-Mark: TypeAlias = Box | Line | Raster | Text
+Mark: TypeAlias = Box | Polyline | Raster | Text
 
 
 @dataclass(frozen=True)

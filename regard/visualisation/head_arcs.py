@@ -18,8 +18,8 @@ from regard.visualisation.figure import (
     Box,
     Figure,
     Group,
-    Line,
     Mark,
+    Polyline,
     Text,
     curve,
     header_height,
@@ -100,7 +100,7 @@ def _legend(arcs: HeadArcs, top: float) -> Iterator[Mark]:
         x += SQUARE + 5 + measure(name, 12.0) + 12
 
 
-def _arcs(arcs: HeadArcs, left: float, right: float, tops: list[float]) -> Iterator[Line]:
+def _arcs(arcs: HeadArcs, left: float, right: float, tops: list[float]) -> Iterator[Polyline]:
     """Draw an arc for each head and word; those of several heads lie side by side, the strongest on top."""
     order = sorted(np.ndindex(arcs.weights.shape), key=lambda index: float(arcs.weights[index]))
     start = tops[0] + (arcs.word + 0.5) * ROW
@@ -112,7 +112,7 @@ def _arcs(arcs: HeadArcs, left: float, right: float, tops: list[float]) -> Itera
         end = tops[1] + (key + 0.5) * ROW
         points = curve((left, start + shift), (right, end + shift), 16)
         hint = f"head {arcs.heads[head]}: {arcs.queries[arcs.word]} → {arcs.keys[key]} {weight:.3f}"
-        yield Line(points, f"s{head}", 0.6 + 5.4 * weight, hint)
+        yield Polyline(points, f"s{head}", 0.6 + 5.4 * weight, hint)
 
 
 def _words(arcs: HeadArcs, left: float, right: float, tops: list[float]) -> Iterator[Mark]:

@@ -21,8 +21,8 @@ from regard.visualisation.figure import (
     Box,
     Figure,
     Group,
-    Line,
     Mark,
+    Polyline,
     Raster,
     Text,
     curve,
@@ -167,7 +167,7 @@ def _height(slots: Sequence[Slot]) -> float:
 
 
 def _moved_down(mark: Mark, by: float) -> Mark:
-    if isinstance(mark, Line):
+    if isinstance(mark, Polyline):
         return replace(mark, points=tuple((x, y + by) for x, y in mark.points))
     return replace(mark, y=mark.y + by)
 
@@ -234,7 +234,7 @@ def _node_position(column: int, row: int) -> tuple[float, float]:
     return MARGIN + 14 + column * COLUMN, row * DENSE_ROW + 10
 
 
-def _branch(data: ExplanationData, number: int, node: SearchNode, end: tuple[float, float], first: int) -> Line:
+def _branch(data: ExplanationData, number: int, node: SearchNode, end: tuple[float, float], first: int) -> Polyline:
     """Draw the curve from a node's parent to the node at `end`."""
     start = (MARGIN, 10.0)
     if number:
@@ -242,7 +242,7 @@ def _branch(data: ExplanationData, number: int, node: SearchNode, end: tuple[flo
         parent = data.steps[number - 1].nodes[node.parent]
         start = (x + measure(_node_label(parent), NODE_SIZE) / 1.1 + 4, y)
     paint = "link" if node.wins else "grid" if node.fate == "pruned" else "rule"
-    return Line(curve(start, (end[0] - 5, end[1]), 8), paint, 2.5 if node.wins else 1.2)
+    return Polyline(curve(start, (end[0] - 5, end[1]), 8), paint, 2.5 if node.wins else 1.2)
 
 
 def _node_label(node: SearchNode) -> str:

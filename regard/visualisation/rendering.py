@@ -14,7 +14,7 @@ from PIL import Image, ImageDraw
 
 from regard.common.errors import UsageError
 from regard.visualisation.colours import THEMES, Theme, colour
-from regard.visualisation.figure import Box, Figure, Group, Line, Mark, Raster, Text
+from regard.visualisation.figure import Box, Figure, Group, Mark, Polyline, Raster, Text
 from regard.visualisation.fonts import drawable, face, load
 from regard.visualisation.html import STACK
 from regard.visualisation.template import make_page
@@ -99,7 +99,7 @@ def _svg_box(box: Box, hint: str) -> str:
     return f'<rect class="{_css_class(box)}" {position} {size}{stroke}' + (f">{hint}</rect>" if hint else "/>")
 
 
-def _svg_line(line: Line, hint: str) -> str:
+def _svg_line(line: Polyline, hint: str) -> str:
     shape, width = ("polyline", f' stroke-width="{_n(line.width)}"') if line.width else ("polygon", "")
     points = " ".join(f"{_n(x)},{_n(y)}" for x, y in line.points)
     return f'<{shape} class="{_css_class(line)}" points="{points}"{width}' + (f">{hint}</{shape}>" if hint else "/>")
@@ -118,8 +118,8 @@ def _n(number: float) -> str:
     return f"{number:.2f}".rstrip("0").rstrip(".")
 
 
-def _css_class(mark: Box | Line | Text) -> str:
-    is_stroke = (isinstance(mark, Box) and mark.outline) or (isinstance(mark, Line) and mark.width)
+def _css_class(mark: Box | Polyline | Text) -> str:
+    is_stroke = (isinstance(mark, Box) and mark.outline) or (isinstance(mark, Polyline) and mark.width)
     return f"{mark.paint}-line" if is_stroke else mark.paint
 
 
@@ -169,7 +169,7 @@ def rasterise(figure: Figure, scale: int | float, theme: Theme) -> tuple[Image.I
     for mark in figure.marks():
         if isinstance(mark, Box):
             _png_box(draw, mark, scale, theme)
-        elif isinstance(mark, Line):
+        elif isinstance(mark, Polyline):
             _png_line(draw, mark, scale, theme)
         elif isinstance(mark, Raster):
             _png_raster(image, mark, scale)
@@ -188,7 +188,7 @@ def _png_box(draw: ImageDraw.ImageDraw, box: Box, scale: float, theme: Theme) ->
         draw.rectangle(corners, fill=colour(box.paint, theme))
 
 
-def _png_line(draw: ImageDraw.ImageDraw, line: Line, scale: float, theme: Theme) -> None:
+def _png_line(draw: ImageDraw.ImageDraw, line: Polyline, scale: float, theme: Theme) -> None:
     """Draw a line supersampled on a mask of its own and reduce it, for smooth edges."""
     edge = line.width + 1
     left, top = (math.floor(min(point[axis] for point in line.points) * scale - edge * scale) for axis in (0, 1))

@@ -21,7 +21,7 @@ from regard.comparison.result import (
     Example,
     Point,
     RunResult,
-    Score,
+    RunScore,
     SeedScore,
     System,
     TestSet,
@@ -206,7 +206,7 @@ def _worsened(rng: random.Random, text: str, quality: float) -> str:
     return " ".join(word if rng.random() < quality + 0.3 else rng.choice(words) for word in words)
 
 
-def _scores(task: str, quality: float, against: str, p: float) -> tuple[Score, ...]:
+def _scores(task: str, quality: float, against: str, p: float) -> tuple[RunScore, ...]:
     if task == "captions":
         values = {f"BLEU-{n}": 100 * quality / n for n in range(1, 5)} | {
             "chrF": 90 * quality,
@@ -214,14 +214,14 @@ def _scores(task: str, quality: float, against: str, p: float) -> tuple[Score, .
             "exact": 40 * quality,
         }
         return tuple(
-            Score(name, value, value - 0.3, value + 0.3, "nrefs:2|images:60|n:4|sigma:6", p=p if against else None, against=against)
+            RunScore(name, value, value - 0.3, value + 0.3, "nrefs:2|images:60|n:4|sigma:6", p=p if against else None, against=against)
             if name == "CIDEr-D"
-            else Score(name, value, value, value, SETTINGS["chrF"] if name == "chrF" else "nrefs:2|images:60|smooth:none")
+            else RunScore(name, value, value, value, SETTINGS["chrF"] if name == "chrF" else "nrefs:2|images:60|smooth:none")
             for name, value in values.items()
         )  # fmt: skip
     values = {"BLEU": 45 * quality, "chrF": 95 * quality, "TER": 110 * (1 - quality)}
     return tuple(
-        Score(
+        RunScore(
             name, value, value - 1.13, value + 1.17, SETTINGS[name], value + 0.02, 1.15, p if against else None, against
         )
         for name, value in values.items()

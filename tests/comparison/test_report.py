@@ -20,7 +20,7 @@ from sample import SETTINGS, make_comparison
 from regard.comparison.report import render_report
 from regard.comparison.report_commands import commands
 from regard.comparison.report_numbers import number, probability
-from regard.comparison.result import Comparison, Score, SeedScore
+from regard.comparison.result import Comparison, RunScore, SeedScore
 from regard.visualisation.colours import SERIES
 
 EVIL = "</script><b>&<!-- {{data}} \u2028\u202e\x00"
@@ -84,7 +84,7 @@ def without_parts(comparison: Comparison) -> Comparison:
 def with_p(comparison: Comparison, p: dict[str, float | None]) -> Comparison:
     """Replace the p-values of the runs named."""
 
-    def scores(name: str, old: tuple[Score, ...]) -> tuple[Score, ...]:
+    def scores(name: str, old: tuple[RunScore, ...]) -> tuple[RunScore, ...]:
         return tuple(replace(score, p=p[name]) for score in old) if name in p else old
 
     return replace(comparison, runs=tuple(replace(run, scores=scores(run.name, run.scores)) for run in comparison.runs))
@@ -190,7 +190,7 @@ def test_texts_from_outside_are_escaped() -> None:
 
 def test_a_signature_from_outside_cannot_put_words_into_the_command() -> None:
     comparison = make_comparison(systems=1, seeds=1)
-    score = Score("BLEU", 1.0, 0.0, 2.0, "nrefs:1|tok:13a; rm -rf x|case:lc|version:2.6.0")
+    score = RunScore("BLEU", 1.0, 0.0, 2.0, "nrefs:1|tok:13a; rm -rf x|case:lc|version:2.6.0")
     (line,) = commands(replace(comparison, runs=(replace(comparison.runs[0], scores=(score,)),)))
     assert line == "sacrebleu texts/reference1.txt -i texts/RUN.txt -m bleu --lowercase"
 

@@ -9,7 +9,7 @@ import sacrebleu
 
 from regard.common.errors import UsageError
 from regard.comparison import result
-from regard.comparison.result import Score
+from regard.comparison.result import RunScore
 from regard.comparison.scoring import over_seeds, score_groups, sentence_scores, student_quantile
 from regard.evaluation.caption_metrics import words
 
@@ -26,8 +26,8 @@ def test_quantiles_are_those_of_student() -> None:
     assert student_quantile(1000) == pytest.approx(1.962, abs=1e-3)
 
 
-def _score(value: float, name: str = "BLEU") -> Score:
-    return Score(name, value, value - 1, value + 1, "signature")
+def _score(value: float, name: str = "BLEU") -> RunScore:
+    return RunScore(name, value, value - 1, value + 1, "signature")
 
 
 def test_the_interval_over_seeds_is_students_and_stays_on_the_scale() -> None:

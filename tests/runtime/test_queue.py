@@ -18,7 +18,7 @@ from regard.model_folder import load_folder
 from regard.runtime import native
 from regard.runtime.engine import pack_model
 from regard.runtime.engine.runtime_file import runtime_file
-from regard.runtime.model import Line, Options, RuntimeModel
+from regard.runtime.model import Options, RuntimeLine, RuntimeModel
 
 if (problem := native.why_unavailable()) is not None:
     pytest.skip(f"no C library on this machine: {problem}", allow_module_level=True)
@@ -54,7 +54,7 @@ def options(model: RuntimeModel, **changes: Any) -> Options:
     return chosen
 
 
-def contents(line: Line) -> tuple[Any, ...]:
+def contents(line: RuntimeLine) -> tuple[Any, ...]:
     weights = [{name: array.tobytes() for name, array in hypothesis.weights.items()} for hypothesis in line.hypotheses]
     parts = [(part.source, part.text) for part in line.parts]
     return [(h.text, h.ids, h.links) for h in line.hypotheses], weights, line.source, parts, line.notes

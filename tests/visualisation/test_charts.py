@@ -13,7 +13,7 @@ from regard.common.errors import UsageError
 from regard.visualisation import Chart, Figure, Panel, Series, draw_png, draw_svg, save
 from regard.visualisation.charts import layout_chart
 from regard.visualisation.colours import SERIES, THEMES, colour, contrast
-from regard.visualisation.figure import Box, Line, Text
+from regard.visualisation.figure import Box, Polyline, Text
 
 X_LABEL = "updates"
 
@@ -37,7 +37,7 @@ def test_points_are_aligned_with_their_ticks() -> None:
     figure = layout_chart(linear(series))
     texts = {mark.text: mark for mark in figure.marks() if isinstance(mark, Text)}
     assert {"Title", "loss", X_LABEL, "training", "0", "200", "2", "8"} <= set(texts)
-    lines = [mark for mark in figure.marks() if isinstance(mark, Line)]
+    lines = [mark for mark in figure.marks() if isinstance(mark, Polyline)]
     (path,) = [line for line in lines if len(line.points) == 3]
     assert [x for x, _ in path.points] == pytest.approx([texts["0"].x, texts["100"].x, texts["200"].x])
     heights = [y for _, y in path.points]
@@ -50,7 +50,7 @@ def test_points_are_aligned_with_their_ticks() -> None:
 
 def test_power_is_a_straight_line_with_its_exponent_as_slope() -> None:
     marks = layout_chart(logarithmic()).marks()
-    lines = [mark for mark in marks if isinstance(mark, Line) and len(mark.points) == 4 and mark.width]
+    lines = [mark for mark in marks if isinstance(mark, Polyline) and len(mark.points) == 4 and mark.width]
     slopes = []
     for line in lines[:3]:
         (x0, y0), (x1, y1), (x2, y2), (x3, y3) = line.points
@@ -67,7 +67,7 @@ def test_panels_in_a_column_share_the_range_and_the_label_of_x() -> None:
     )
     figure = layout_chart(Chart("Title", panels))
     assert [mark.text for mark in figure.marks() if isinstance(mark, Text)].count(X_LABEL) == 1
-    first, second = (mark for mark in figure.marks() if isinstance(mark, Line) and len(mark.points) == 2)
+    first, second = (mark for mark in figure.marks() if isinstance(mark, Polyline) and len(mark.points) == 2)
     scale = (second.points[1][0] - second.points[0][0]) / 15
     assert first.points[1][0] - first.points[0][0] == pytest.approx(10 * scale)
     assert second.points[0][0] - first.points[0][0] == pytest.approx(5 * scale)
@@ -85,9 +85,9 @@ def test_all_marks_are_inside_the_canvas(count: int, tmp_path: Path) -> None:
 
 
 def assert_inside(mark: object, figure: Figure) -> None:
-    assert isinstance(mark, (Text, Line, Box))
+    assert isinstance(mark, (Text, Polyline, Box))
     corners = (
-        mark.corners() if isinstance(mark, Text) else mark.points if isinstance(mark, Line) else ((mark.x, mark.y),)
+        mark.corners() if isinstance(mark, Text) else mark.points if isinstance(mark, Polyline) else ((mark.x, mark.y),)
     )
     assert all(-1e-6 <= x <= figure.width and -1e-6 <= y <= figure.height for x, y in corners), mark
 
@@ -111,7 +111,7 @@ def test_marks_are_inside_the_canvas_and_labels_do_not_overlap() -> None:
 def test_series_differ_in_shape_and_colour(chart: Chart) -> None:
     markers: dict[str, set[object]] = {}
     for mark in layout_chart(chart).marks():
-        if isinstance(mark, Line) and not mark.width:
+        if isinstance(mark, Polyline) and not mark.width:
             x, y = mark.points[0]
             shape = tuple((round(px - x, 3), round(py - y, 3)) for px, py in mark.points)
             markers.setdefault(mark.paint, set()).add(shape)
@@ -188,9 +188,9 @@ def test_categories_are_ticks_and_their_error_bars_stand_side_by_side() -> None:
     texts = {mark.text: mark for mark in figure.marks() if isinstance(mark, Text)}
     assert {"never", "1", "10–99"} <= set(texts)
     assert " ".join(text for text in texts if text in ("1,000 and more", "1,000", "and", "more")) == "1,000 and more"
-    lines = [mark for mark in figure.marks() if isinstance(mark, Line) and len(mark.points) == 4 and mark.width]
+    lines = [mark for mark in figure.marks() if isinstance(mark, Polyline) and len(mark.points) == 4 and mark.width]
     assert [line.points[1][0] - texts["1"].x for line in lines] == pytest.approx([-10, 0, 10])
-    assert any(mark.hint == "line 1: 11 at 1, 10 to 13" for mark in figure.marks() if isinstance(mark, Line))
+    assert any(mark.hint == "line 1: 11 at 1, 10 to 13" for mark in figure.marks() if isinstance(mark, Polyline))
 
 
 def test_long_categories_are_broken_into_lines_above_the_label_of_the_axis() -> None:
@@ -206,14 +206,14 @@ def test_long_categories_are_broken_into_lines_above_the_label_of_the_axis() -> 
 def test_series_that_share_a_paint_share_colour_marker_and_label() -> None:
     seeds = tuple(Series("rnn", ((0.0, 1.0), (1.0, 2.0 + seed)), paint=3) for seed in range(8))
     figure = layout_chart(Chart("t", (Panel("p", "n", seeds),)))
-    assert {mark.paint for mark in figure.marks() if isinstance(mark, Line)} == {"s3"}
+    assert {mark.paint for mark in figure.marks() if isinstance(mark, Polyline)} == {"s3"}
     assert [mark.text for mark in figure.marks() if isinstance(mark, Text)].count("rnn") == 1
 
 
 def test_a_guide_is_drawn_behind_the_series_and_lies_inside_the_axes() -> None:
     panel = Panel("p", "n", (Series("a", ((0.5, 0.4), (0.6, 0.5))),), guide=((0.0, 0.0), (1.0, 1.0)))
     figure = layout_chart(Chart("t", (panel,)))
-    lines = [mark for mark in figure.marks() if isinstance(mark, Line) and mark.width]
+    lines = [mark for mark in figure.marks() if isinstance(mark, Polyline) and mark.width]
     assert [line.paint for line in lines] == ["rule", "s0"]
     assert lines[0].points[0][0] < lines[1].points[0][0] < lines[1].points[1][0] < lines[0].points[1][0]
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from regard.common.errors import UsageError
-from regard.visualisation.figure import Box, Line, Text
+from regard.visualisation.figure import Box, Polyline, Text
 from regard.visualisation.head_arcs import HeadArcs, layout_head_arcs
 
 WORDS = ("making", "the", "process", "more", "difficult")
@@ -20,7 +20,7 @@ def test_every_weight_is_drawn_in_the_colour_of_its_head(heads: int) -> None:
     drawn = arcs(heads)
     figure = layout_head_arcs(drawn)
     groups = {group.name: group.marks for group in figure.groups}
-    lines = {mark.hint: mark for mark in groups["arcs"] if isinstance(mark, Line)}
+    lines = {mark.hint: mark for mark in groups["arcs"] if isinstance(mark, Polyline)}
     assert len(lines) == (drawn.weights >= 0.02).sum()
     for (head, key), weight in np.ndenumerate(drawn.weights):
         hint = f"head {head + 1}: making → {WORDS[key]} {weight:.3f}"

@@ -12,7 +12,7 @@ from PIL import Image
 from regard.common.errors import UsageError
 from regard.visualisation import Alignment, ExplanationData, Heads, save
 from regard.visualisation.colours import colour
-from regard.visualisation.figure import Box, Line, Text
+from regard.visualisation.figure import Box, Polyline, Text
 from regard.visualisation.heads import layout_heads
 from regard.visualisation.player import layout_frames
 from regard.visualisation.states import States
@@ -94,7 +94,7 @@ def test_the_encoder_is_played_before_the_decoder(
     assert [frame.description for frame in frames[:2]] == [
         f"Step {n} of 9: Encoder, layer {n} of 3: which words each word (left) reads" for n in (1, 2)
     ]
-    lines = [mark for mark in frames[0].marks() if isinstance(mark, Line)]
+    lines = [mark for mark in frames[0].marks() if isinstance(mark, Polyline)]
     layer = explanation(5, 2, 3).encoder_layers[0].weights.mean(0)
     assert len(lines) == (layer >= 0.02).sum()
     frames = layout_frames(without_attention)

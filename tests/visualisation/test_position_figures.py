@@ -7,7 +7,7 @@ import numpy as np
 from regard.cli.plain_views import sinusoid_rows
 from regard.layers.positions import interleaved
 from regard.visualisation import save
-from regard.visualisation.figure import Box, Line, Text
+from regard.visualisation.figure import Box, Polyline, Text
 from regard.visualisation.positions import layout_learned_positions, layout_sinusoids, shown_dimensions
 
 
@@ -28,7 +28,7 @@ def test_the_waves_are_those_of_their_dimensions() -> None:
     figure = layout_sinusoids(encoding)
     names = [mark.text for mark in figure.marks() if isinstance(mark, Text) and mark.text.startswith("dimension ")]
     assert {"dimension 4, sine", "dimension 5, cosine", "dimension 6, sine", "dimension 7, cosine"} <= set(names)
-    lines = [mark for mark in figure.marks() if isinstance(mark, Line) and len(mark.points) == 50]
+    lines = [mark for mark in figure.marks() if isinstance(mark, Polyline) and len(mark.points) == 50]
     assert len(lines) == 4
     for line, d in zip(lines, (4, 5, 6, 7), strict=True):
         heights = np.array([y for _, y in line.points])

@@ -37,7 +37,7 @@ class Judgement:
 def demo_images(out: Path, language: str, device: str, seed: int, output: Output) -> bool:
     """Train on drawings of shapes, caption combinations that training never showed, and draw the attention.
 
-    The last two lines printed are the share of true captions, and of nouns whose attention points at what they name.
+    The last two lines printed are the share of true captions, and of nouns whose attention points at the named object.
     Returns whether both suffice.
     """
     start, data, sample = time.perf_counter(), out / "data", image_sample()
@@ -114,7 +114,7 @@ def _best_head(captions: Sequence[Caption], scenes: Sequence[CaptionedScene], la
 def judge(
     captions: Sequence[Caption], scenes: Sequence[CaptionedScene], language: str, choice: AlignmentChoice
 ) -> Judgement:
-    """Judge which captions state exactly the facts of their scenes, and whether their nouns point at what they name."""
+    """Judge which captions state exactly the facts of their scenes, and whether nouns point at the named objects."""
     pairs = list(zip(captions, scenes, strict=True))
     true = tuple(LANGUAGES[language].states_exactly(caption.text, scene.scene.meaning) for caption, scene in pairs)
     nouns = [noun for caption, scene in pairs for noun in _nouns(caption, scene, language, choice)]

@@ -58,7 +58,7 @@ def run_experiment(
     workers   how many models are trained at once, each on one thread; one for each core if not given, four at most
     say       called with lines on progress
 
-    A call that was interrupted goes on where it was if it is repeated. Raises UsageError for an unknown experiment, or
+    Repeat an interrupted call, and it continues where it stopped. Raises UsageError for an unknown experiment, or
     if the folder holds something else.
     """
     experiment = find_experiment(name)
@@ -78,7 +78,7 @@ def run_experiment(
 
 
 def _begin(folder: Path, begun: dict[str, Any]) -> None:
-    """Note what is begun in this folder. Raises UsageError if something else is in it."""
+    """Note the experiment that begins in this folder. Raises UsageError if something else is in it."""
     path = folder / BEGUN
     existing = next(parent for parent in (folder, *folder.absolute().parents) if parent.exists())
     if not (existing.is_dir() and os.access(existing, os.W_OK)):

@@ -31,7 +31,7 @@ from regard.layers.rnn import run_rnn
 from regard.models.operations import FUSED_ATTENTION, count_multiply_adds
 
 HEADS = 8
-"""Of base Transformers."""
+"""Heads of the base Transformer."""
 MULTIPLES = (0.25, 0.5, 1, 2, 4)
 """Time and memory are measured at these multiples of n, and of d."""
 PATH_SIZE = 8

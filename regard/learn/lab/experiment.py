@@ -12,7 +12,7 @@ from regard.learn.lab.findings import Findings
 
 @dataclass(frozen=True)
 class Experiment:
-    """An experiment: its name, the claim in a sentence, where the notes make it, and what is done.
+    """An experiment: its name, the claim in a sentence, its place in the notes, and the method.
 
     `minutes`: how long it takes at most on two processor cores, quick and full.
     """

@@ -19,7 +19,7 @@ LABELS = read_texts(
         *("trained", "outcomes"),
     ),
 )
-"""Texts that several experiments have: labels of tables and plots, outcomes, and what was trained."""
+"""Texts that several experiments have: labels of tables and plots, outcomes, and the summary of training."""
 OUTCOMES = LABELS.table("outcomes")
 
 

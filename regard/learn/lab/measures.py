@@ -90,7 +90,7 @@ def contrast(comparison: Comparison, first: str, second: str, name: str = "chrF"
 
 
 def known_contrasts(comparison: Comparison, pairs: Mapping[Key, tuple[str, str]]) -> dict[Key, Contrast]:
-    """Compare pairs of models in chrF, by key, without those of which a model failed."""
+    """Compare pairs of models in chrF, by key, without pairs in which a model failed."""
     known = {system.name for system in comparison.systems}
     return {key: contrast(comparison, *pair) for key, pair in pairs.items() if known.issuperset(pair)}
 

@@ -65,7 +65,7 @@ class TrainingPool:
         self._running, self._began = list[_Process](), time.monotonic()
 
     def train(self, jobs: Sequence[Job], may_fail: bool = False) -> dict[Path, str]:
-        """Train what has not ended yet; return the reasons of runs that failed, by folder.
+        """Train the runs that have not ended yet; return the reasons of runs that failed, by folder.
 
         Raises TrainingError for a run that failed unless it `may_fail`. If this process is interrupted, the runs save
         their checkpoints first.

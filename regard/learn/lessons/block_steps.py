@@ -75,7 +75,7 @@ class BlockSteps:
         self._part = TEXTS["parts.input"]
 
     def tokens(self, rows: Sequence[tuple[Words, Sequence[Sequence[str]]]], kind: str) -> None:
-        """Append the tokens of each position, with their ids or what they are to predict."""
+        """Append the tokens of each position, with their ids or the tokens that they predict."""
         values = np.array([[list(line[sentence]) for _, line in rows] for sentence in range(len(self.names))])
         term = Term(TEXTS["labels.tokens"], values, "B rows T", [[name for name, _ in rows]], kind="tokens")
         self._add("tokens", _worded(kind), "", [term])
@@ -221,7 +221,7 @@ class BlockSteps:
     # --- attention
 
     def _attention(self, attention: Attention, name: str, entries: tuple[str, Names], result: str) -> None:
-        """Append the steps from the projections to the output; `entries`: name and tokens of what is attended to."""
+        """Append the steps from the projections to the output; `entries`: name and tokens of the attended vectors."""
         memory: Memory = self.calls[attention].args[1]
         is_causal, window = (self.calls[attention].kwargs.get(option) for option in ("causal", "window"))
         query = split_heads(self.calls[attention.query].output, attention.heads)

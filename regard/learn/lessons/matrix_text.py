@@ -8,7 +8,7 @@ from regard.common.bilingual import Language, text_width, words_by
 from regard.visualisation.number_boxes import NumberMatrix, Step, Term, matrices
 
 NARROWEST, WIDEST = 7, 110
-"""Columns of the terminal: of a number, and of a line of text."""
+"""Columns of the terminal for a number, and for a line of text."""
 
 
 def format_steps(steps: Sequence[Step], is_batch: bool, language: Language) -> list[str]:

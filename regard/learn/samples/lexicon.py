@@ -1,4 +1,4 @@
-"""Lexicon of the Korean–English grammar, except verbs, as it is in lexicon.toml.
+"""Lexicon of the Korean–English grammar, except verbs, read from lexicon.toml.
 
 Each English word of a role has one Korean word in that role, and vice versa; an article belongs to its noun. So each
 side determines the other.

@@ -23,7 +23,7 @@ from regard.search.rules import LengthPenalty
 from regard.search.search_steps import SearchStep
 
 _TOGETHER = 512
-"""Requests of one call of the library, which Ctrl-C does not end: it goes on in its thread."""
+"""Requests of one call of the library, which Ctrl-C does not end: the call continues in its thread."""
 _CALL_LENGTH, _BATCH_LENGTH = 16_384, 2_048
 """About the most that the sources of one call are long, and those that PyTorch encodes together, in tokens."""
 COMPLETION = np.dtype([("before", np.uintp), *((name, np.int32) for name in ("size", "token", "at_boundary", "rest"))])
@@ -93,7 +93,7 @@ class LibraryModel:
 
     @torch.inference_mode()
     def _encode(self, batch: Sequence[DecodeRequest]) -> list[runtime.EncodedSource]:
-        """Encode with PyTorch, all at once; of the lower precisions it supports bfloat16."""
+        """Encode with PyTorch, all at once; bfloat16 is its only lower precision."""
         with torch.autocast("cpu", torch.bfloat16, enabled=self._is_bfloat16):
             encoded = self._encoder(Batch.of([request.source for request in batch]))
         outputs, embedded, summary = encoded.outputs.float(), encoded.embedded.float(), encoded.summary.float()

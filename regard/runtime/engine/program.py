@@ -26,7 +26,7 @@ KINDS = (
 PANEL, LANES = 64, 16
 Positions = Callable[[int], Array]
 """The embeddings (n, D) of the first n positions."""
-Layer = tuple[torch.Tensor, torch.Tensor]
+WeightAndBias = tuple[torch.Tensor, torch.Tensor]
 
 
 class Weight(ctypes.Structure):
@@ -127,7 +127,7 @@ class Builder:
         return target
 
     def rnn(
-        self, cell: str, source: int, hidden: Layer, *, target: int, cells: int, column: int, backwards: bool
+        self, cell: str, source: int, hidden: WeightAndBias, *, target: int, cells: int, column: int, backwards: bool
     ) -> None:
         """Run an RNN over whole sentences: hidden states into `target`, LSTM cells into `cells`, from `column` on.
 

@@ -86,7 +86,7 @@ def runtime_file(
 
 
 def share_embeddings(packed: PackedModel) -> bool:
-    """Let embeddings that are tied to the output projection be its columns, rounded as they are packed.
+    """Let embeddings that are tied to the output projection be its columns, rounded as in the packed weight.
 
     The file then holds these numbers once, and `packed` computes what it does. Returns False, and changes nothing, if
     no embeddings are tied.
@@ -189,7 +189,7 @@ class _Writer:
         return self.numbers(table)
 
     def program(self, program: Program | None) -> bytes:
-        """Return the record of a program; of one that the model lacks, an empty one."""
+        """Return the record of a program; an empty one if the model lacks it."""
         if program is None:
             return struct.pack("<2q", 0, 0)
         arrays = _arrays(program)
@@ -221,7 +221,7 @@ def _programs(packed: PackedModel) -> tuple[Program | None, ...]:
 
 
 @dataclass(frozen=True)
-class _Layer:
+class _AttentionLayer:
     """A layer of attention, and the operation that computes it."""
 
     name: str
@@ -231,7 +231,7 @@ class _Layer:
     heads: int
 
 
-def _layers(packed: PackedModel, programs: Sequence[Program | None]) -> list[_Layer]:
+def _layers(packed: PackedModel, programs: Sequence[Program | None]) -> list[_AttentionLayer]:
     """Return the attention layers in the order of the model's modules, which is that of the operations of each role."""
     numbers = {"encoder": ENCODER, "cross": STEP, "decoder": STEP}
     operations = {role: iter(_attention(programs[number], role)) for role, number in numbers.items()}
@@ -241,7 +241,7 @@ def _layers(packed: PackedModel, programs: Sequence[Program | None]) -> list[_La
         if programs[numbers[module.role]] is None:
             continue
         operation = next(operations[module.role])
-        layers.append(_Layer(name, module.role, numbers[module.role], operation, module.heads))
+        layers.append(_AttentionLayer(name, module.role, numbers[module.role], operation, module.heads))
     assert all(next(rest, None) is None for rest in operations.values()), "each operation is of one layer"
     return layers
 
@@ -251,7 +251,7 @@ def _attention(program: Program | None, role: str) -> Iterator[int]:
     return (index for index, item in enumerate(program.operations if program else ()) if item.kind in kinds)
 
 
-def _layer_section(layers: Sequence[_Layer]) -> bytes:
+def _layer_section(layers: Sequence[_AttentionLayer]) -> bytes:
     names = [layer.name.encode() + b"\0" for layer in layers]
     start = 8 + 32 * len(layers)
     records = []
@@ -266,7 +266,7 @@ def _settings(
     folder: ModelFolder,
     packed: PackedModel,
     positions: tuple[int, int],
-    layers: Sequence[_Layer],
+    layers: Sequence[_AttentionLayer],
     choice: AlignmentChoice | None,
 ) -> bytes:
     """Return the section of settings: the structure `Settings` of model.h."""

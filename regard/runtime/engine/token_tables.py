@@ -41,7 +41,7 @@ def token_tables(vocabulary: Vocabulary, reads_text: bool = True) -> bytes:
     Without `reads_text` they lack the tries that text is tokenised with, which take longest.
     Raises ValueError if the vocabulary cannot be written, with the reason.
     """
-    model = _Model.parse(vocabulary.model)
+    model = _SentencePieceModel.parse(vocabulary.model)
     tokens = vocabulary.tokens(range(len(vocabulary)))
     if tokens[: len(SPECIAL)] != [*SPECIAL]:
         raise ValueError(f"the first tokens of the vocabulary are not {' '.join(SPECIAL)}")
@@ -100,7 +100,7 @@ def _assemble(header: bytes, parts: Sequence[bytes]) -> bytes:
     return b"".join((header, *places, *body))
 
 
-def _token_kinds(vocabulary: Vocabulary, tokens: Sequence[str], model: _Model, numbered: bool) -> bytes:
+def _token_kinds(vocabulary: Vocabulary, tokens: Sequence[str], model: _SentencePieceModel, numbered: bool) -> bytes:
     """Return for each token how it is decoded, and where it stands in a word."""
     decoding = {_CONTROL: _AS_NOTHING, _BYTE: _AS_BYTE}
     by_piece = {
@@ -122,7 +122,7 @@ def _word_flags(vocabulary: Vocabulary, token: str) -> int:
 
 
 @dataclass
-class _Model:
+class _SentencePieceModel:
     """Contents of a serialised SentencePiece model."""
 
     pieces: list[bytes] = field(default_factory=list)
@@ -134,7 +134,7 @@ class _Model:
     denormalises: bool = False
 
     @classmethod
-    def parse(cls, data: bytes) -> _Model:
+    def parse(cls, data: bytes) -> _SentencePieceModel:
         """Read the message ModelProto of sentencepiece_model.proto."""
         model = cls()
         for number, value in _fields(data):

@@ -115,7 +115,7 @@ def _gradients(model: Model, batch: Batch) -> Tensor:
 
 @torch.no_grad()
 def _changes(model: Model, batch: Batch) -> Tensor:
-    """Change of what is handed over when the embedding of a token is zeroed, by distance from the end."""
+    """Change of the decoder's input when the embedding of a token is zeroed, by distance from the end."""
     whole, length = _handed_over(model, batch, lambda output: output), batch.data.shape[1]
     changes = []
     for distance in range(1, TOKENS + 1):

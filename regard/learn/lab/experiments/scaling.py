@@ -1,4 +1,4 @@
-"""Scaling: variance of q·k by the size of the keys, what it does to softmax, and training with and without √d."""
+"""Scaling: variance of q·k by the size of the keys, its effect on softmax, and training with and without √d."""
 
 from __future__ import annotations
 

@@ -79,7 +79,7 @@ class Scene:
     style_seed: int = 0
 
     def region(self, entity: int) -> tuple[Box, ...]:
-        """Return the boxes of an entity by number; of one that contains another, the frame around the other."""
+        """Return the boxes of an entity by number; that of an entity around another is the frame around the other."""
         if self.meaning.relation != "inside" or entity == 0:
             return self.boxes[entity]
         (outer,), (inner,) = self.boxes[1], self.boxes[0]

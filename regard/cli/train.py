@@ -18,6 +18,10 @@ from regard.common.errors import UsageError
 Captions = Annotated[
     str | None, typer.Option(help="Their captions: lines of file, tab, caption; CSV; Flickr8k tokens; COCO; JSONL.")
 ]
+TestPairs = Annotated[
+    str | None,
+    typer.Option(help="A file of pairs, or how many pairs to hold out, to score once when training has ended."),
+]
 LanguageCodes = Annotated[
     str | None, typer.Option(help="Languages of source and target, as ko,en; by the names of the files if left out.")
 ]
@@ -36,10 +40,7 @@ def train(
     valid_target: Annotated[str | None, typer.Option(help="Their translations.")] = None,
     pairs: Annotated[str | None, typer.Option(help="Instead of --source and --target: TSV, CSV or JSONL.")] = None,
     valid_pairs: Annotated[str | None, typer.Option(help="The same for validation.")] = None,
-    test: Annotated[
-        str | None,
-        typer.Option(help="A file of pairs, or how many pairs to hold out, to score once when training has ended."),
-    ] = None,
+    test: TestPairs = None,
     alignments: Annotated[
         str | None, typer.Option(help="Word alignments of the training pairs, such as 0-0 1-2: one head learns them.")
     ] = None,

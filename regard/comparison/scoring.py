@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
-from functools import cache
 
 from sacrebleu.metrics.chrf import CHRF
 
 from regard.common.errors import UsageError
 from regard.comparison.result import RunScore, SeedScore, TestSet
 from regard.data.bleu_tokenizer import BleuTokenizer
-from regard.evaluation.bootstrap import paired_bootstrap
+from regard.evaluation.bootstrap import paired_bootstrap, student_interval
 from regard.evaluation.caption_metrics import WordTokenizer, caption_scores, cider_scores
 from regard.evaluation.significance import paired_tests
 
@@ -101,31 +99,3 @@ def over_seeds(scores: Sequence[RunScore]) -> SeedScore:
     mean, low, high = student_interval(values)
     high = high if first.name in UNBOUNDED else min(100.0, high)
     return SeedScore(first.name, mean, max(0.0, low), high, len(values))
-
-
-def student_interval(values: Sequence[float]) -> tuple[float, float, float]:
-    """Return the mean of values and the ends of Student's 95 % interval; of one value, without any width."""
-    count, mean = len(values), sum(values) / len(values)
-    if count == 1:
-        return mean, mean, mean
-    deviation = math.sqrt(sum((value - mean) ** 2 for value in values) / (count - 1))
-    half = student_quantile(count - 1) * deviation / math.sqrt(count)
-    return mean, mean - half, mean + half
-
-
-@cache
-def student_quantile(degrees: int) -> float:
-    """Return the 97.5 % quantile of Student's t distribution, by bisection of its integral."""
-    scale = math.exp(math.lgamma((degrees + 1) / 2) - math.lgamma(degrees / 2)) / math.sqrt(degrees * math.pi)
-
-    def integral(end: float) -> float:  # from 0; t = √degrees · tan u makes it an integral of a power of a cosine
-        last, steps = math.atan(end / math.sqrt(degrees)), 400
-        values = [math.cos(last * step / steps) ** (degrees - 1) for step in range(steps + 1)]
-        simpson = values[0] + values[-1] + 4 * sum(values[1:-1:2]) + 2 * sum(values[2:-1:2])
-        return scale * math.sqrt(degrees) * simpson * last / steps / 3
-
-    low, high = 0.0, 20.0
-    for _ in range(60):
-        middle = (low + high) / 2
-        low, high = (middle, high) if integral(middle) < 0.475 else (low, middle)
-    return (low + high) / 2

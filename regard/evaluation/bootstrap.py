@@ -1,9 +1,11 @@
-"""Paired bootstrap: is the difference between two systems on the same test set significant? (Efron 1979; Koehn 2004)"""
+"""Paired bootstrap of two systems on the same test set (Efron 1979; Koehn 2004), and Student's interval over runs."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 
@@ -48,3 +50,31 @@ def paired_bootstrap(
     p = min(1.0, 2 * (min(below, above) + 1) / (draws + 1))
     mean = float(differences.mean())
     return Difference(float(first_scores.mean()), float(second_scores.mean()), mean, float(low), float(high), p, draws)
+
+
+def student_interval(values: Sequence[float]) -> tuple[float, float, float]:
+    """Return the mean of values and the ends of Student's 95 % interval; of one value, without any width."""
+    count, mean = len(values), sum(values) / len(values)
+    if count == 1:
+        return mean, mean, mean
+    deviation = math.sqrt(sum((value - mean) ** 2 for value in values) / (count - 1))
+    half = student_quantile(count - 1) * deviation / math.sqrt(count)
+    return mean, mean - half, mean + half
+
+
+@cache
+def student_quantile(degrees: int) -> float:
+    """Return the 97.5 % quantile of Student's t distribution, by bisection of its integral."""
+    scale = math.exp(math.lgamma((degrees + 1) / 2) - math.lgamma(degrees / 2)) / math.sqrt(degrees * math.pi)
+
+    def integral(end: float) -> float:  # from 0; t = √degrees · tan u makes it an integral of a power of a cosine
+        last, steps = math.atan(end / math.sqrt(degrees)), 400
+        values = [math.cos(last * step / steps) ** (degrees - 1) for step in range(steps + 1)]
+        simpson = values[0] + values[-1] + 4 * sum(values[1:-1:2]) + 2 * sum(values[2:-1:2])
+        return scale * math.sqrt(degrees) * simpson * last / steps / 3
+
+    low, high = 0.0, 20.0
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (middle, high) if integral(middle) < 0.475 else (low, middle)
+    return (low + high) / 2

@@ -10,7 +10,8 @@ import sacrebleu
 from regard.common.errors import UsageError
 from regard.comparison import result
 from regard.comparison.result import RunScore
-from regard.comparison.scoring import over_seeds, score_groups, sentence_scores, student_quantile
+from regard.comparison.scoring import over_seeds, score_groups, sentence_scores
+from regard.evaluation.bootstrap import student_quantile
 from regard.evaluation.caption_metrics import words
 
 REFERENCES = [f"the number {n} is {'even' if n % 2 == 0 else 'odd'} and small" for n in range(40)]

@@ -21,7 +21,7 @@ from fontTools.ttLib import TTFont
 from limits import wait_until
 
 from regard.common.errors import DataError, TrainingError, UsageError
-from regard.comparison.scoring import student_interval
+from regard.evaluation.bootstrap import student_interval
 from regard.learn.lab import EXPERIMENTS, Findings, Text, find_experiment, run_experiment
 from regard.learn.lab import bench as bench_module
 from regard.learn.lab.bench import Bench, Trained

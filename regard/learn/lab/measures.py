@@ -10,8 +10,7 @@ from typing import TypeVar
 from regard.common.bilingual import Text, Words
 from regard.comparison import Comparison
 from regard.comparison.result import Bucket, SeedScore
-from regard.comparison.scoring import student_interval
-from regard.evaluation.bootstrap import paired_bootstrap
+from regard.evaluation.bootstrap import paired_bootstrap, student_interval
 from regard.evaluation.significance import chrf_difference
 from regard.learn.lab.findings import LABELS, Curve, Findings, Graph, Plot, Table, Verdict, interval
 from regard.training.journal import read

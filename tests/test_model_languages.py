@@ -145,7 +145,7 @@ def test_captions_have_one_language(tmp_path: Path) -> None:
     ("arguments", "error", "message"),
     [
         ({"languages": "ko"}, UsageError, "`languages=`: wanted codes of source and target"),
-        ({"languages": "ko,English"}, UsageError, "wanted a language code .* got 'English'"),
+        ({"languages": "ko,Elvish"}, UsageError, "wanted a language code .* got 'Elvish'"),
         (
             {"settings": {"data.target_language": "E"}},
             ConfigurationError,

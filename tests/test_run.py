@@ -18,6 +18,7 @@ import torch
 import regard
 from regard.common.errors import ConfigurationError, LineWarning, ModelFolderError, UsageError
 from regard.common.settings import read_toml
+from regard.evaluation.metrics import scores
 from regard.learn.samples import korean_english
 from regard.model_folder import load_settings, load_tensors
 from regard.pipeline import load
@@ -201,6 +202,47 @@ def test_a_parent_gives_weights_and_vocabulary(run: regard.Run, data: Path, tmp_
     tuned = regard.train(**files(data), out=tmp_path / "tuned", parent=run.folder, settings=settings)
     assert tuned.recipe.model == run.recipe.model
     assert tuned.recipe.training.parent == str(run.folder)
+
+
+def _tsv(path: Path) -> list[tuple[str, str]]:
+    rows = [line.split("\t") for line in path.read_text(encoding="utf-8").splitlines()]
+    return [(source, target) for source, target in rows]
+
+
+@pytest.mark.parametrize("shards", [False, True])
+def test_held_out_pairs_are_scored_once_at_the_end(data: Path, tmp_path: Path, shards: bool) -> None:
+    texts = {"source": data / "train.ko", "target": data / "train.en"}
+    settings = {**SETTINGS, "data.shards": shards, "training.updates": 2}
+    run = regard.train(**texts, out=tmp_path / "run", settings=settings, test=10, threads=1)
+    test, valid = _tsv(run.folder / "test.tsv"), _tsv(run.folder / "valid.tsv")
+    assert (len(test), len(valid)) == (10, 4)
+    assert not {*test} & {*valid}
+    (event,) = (event for event in run.journal if event["event"] == "test")
+    assert (event["pairs"], event["update"]) == (10, 2)
+    assert [score["name"] for score in event["scores"]] == ["BLEU", "chrF"]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", LineWarning)  # so few updates teach repetition
+        outputs = [translation.text for translation in run.load().translate([source for source, _ in test])]
+    expected = {score.name: score.value for score in scores(outputs, [[target for _, target in test]])}
+    for score in event["scores"]:
+        assert score["value"] == pytest.approx(expected[score["name"]])
+        assert score["low"] <= score["high"]
+    assert "- Test on 10 pairs, beam 5" in (run.folder / "README.md").read_text(encoding="utf-8")
+    longer = regard.train(out=run.folder, resume=True, settings={"training.updates": 3}, threads=1)
+    assert (_tsv(run.folder / "test.tsv"), longer.recipe.data.test_count) == (test, 10)
+    train = {line for path in texts.values() for line in path.read_text(encoding="utf-8").splitlines()}
+    assert {text for pair in (*test, *valid) for text in pair} <= train
+
+
+def test_a_file_to_test_on_is_scored_and_not_copied(data: Path, tmp_path: Path) -> None:
+    test = tmp_path / "own.tsv"
+    test.write_text("나는 간다\tI go\n너는 온다\tyou come\n", encoding="utf-8")
+    run = regard.train(**files(data), out=tmp_path / "run", settings=SETTINGS, test=test, threads=1)
+    assert [event["pairs"] for event in run.journal if event["event"] == "test"] == [2]
+    assert not (run.folder / "test.tsv").exists()
+    assert not (run.folder / "valid.tsv").exists()
+    with pytest.raises(ConfigurationError, match=r"test_count \(3\) and test files exclude each other"):
+        regard.train(**files(data), out=tmp_path / "no", settings={"data.test_count": 3}, test=test)
 
 
 def test_the_example_of_the_training_page_runs(

@@ -56,7 +56,6 @@ def suitable(size: CorpusSize) -> dict[str, Any]:
     tokens = next((n for n in TOKENS if epoch / n >= EPOCH_UPDATES), TOKENS[-1])
     return {
         "batching": {"tokens": tokens},
-        "schedule": {"warmup": 400},
         "training": {"validate_every": min(500, max(100, int(round(2 * epoch / tokens, -2))))},
     }
 
@@ -65,6 +64,6 @@ def describe(size: CorpusSize, recipe: Recipe) -> str:
     """Return in a sentence which settings a recipe has for a corpus of this size."""
     return (
         f"settings for {size.pairs:,} pairs with {size.characters:,} characters: batching.tokens "
-        f"{recipe.batching.tokens:,}, schedule.warmup {recipe.schedule.warmup:,}, training.validate_every "
+        f"{recipe.batching.tokens:,}, training.validate_every "
         f"{recipe.training.validate_every:,} (docs/training.md; --set or --preset choose others)"
     )

@@ -160,3 +160,27 @@ def test_an_unseen_script_is_warned_of(regard: Command, transformer: Path) -> No
     assert any(
         warning.startswith("mixed, line 2: most characters were never seen in training") for warning in done.warnings
     )
+
+
+def test_a_file_of_pairs_is_scored_as_its_two_sides(
+    regard: Command, transformer: Path, data: Path, files: list[str], tmp_path: Path
+) -> None:
+    sources, references = ((data / name).read_text(encoding="utf-8").splitlines() for name in ("test.ko", "test.en"))
+    pairs = tmp_path / "pairs.tsv"
+    pairs.write_text("".join(f"{a}\t{b}\n" for a, b in zip(sources, references, strict=True)), encoding="utf-8")
+    assert regard("evaluate", transformer, "--pairs", pairs).out == regard("evaluate", transformer, *files).out
+    pairs.write_text("\tno source\n", encoding="utf-8")
+    regard.fails("evaluate", transformer, "--pairs", pairs, status=2, because=["holds no pair to score"])
+
+
+def test_files_that_are_no_lines_of_text_are_refused(regard: Command, transformer: Path, tmp_path: Path) -> None:
+    for name, kind in (("page.html", "html"), ("rows.jsonl", "jsonl")):
+        (tmp_path / name).write_text("<p>a</p>\n", encoding="utf-8")
+        arguments = ["--source", tmp_path / name, "--reference", tmp_path / name]
+        regard.fails("evaluate", transformer, *arguments, status=2, because=[f"{name}: is {kind}, and lines of text"])
+
+
+def test_lines_with_tabs_are_warned_of(regard: Command, transformer: Path, tmp_path: Path) -> None:
+    (tmp_path / "pairs").write_text("a b\tc d\n" * 3, encoding="utf-8")
+    done = regard("evaluate", transformer, "--source", tmp_path / "pairs", "--reference", tmp_path / "pairs")
+    assert "most lines hold tabs; if it is a file of pairs, give it as --pairs" in done.err

@@ -42,6 +42,17 @@ def test_if_all_pairs_share_a_side_few_others_are_left_out() -> None:
     assert f"20 pairs were held out for it, and {left_out} more that share a side" in train.report.lines()[-1]
 
 
+def test_pairs_are_held_out_to_test_on_too() -> None:
+    corpus = _corpus([(f"s{i}", f"t{i}") for i in range(100)])
+    train, test = hold_out({"train": corpus}, 1, 30, "test")
+    assert (len(test), len(train["train"]), test.report.name) == (30, 70, "test")
+    assert train["train"].report.lines()[-1].endswith("30 pairs were held out to test on")
+    rest, valid = hold_out(train, 1)
+    assert not {*valid.sources} & ({*test.sources} | {*rest["train"].sources})
+    with pytest.raises(DataError, match=r"data\.test_count = 51: at most half of the 100 training pairs .* take 50"):
+        hold_out({"train": corpus}, 1, 51, "test")
+
+
 def test_the_split_is_fixed_by_the_seed() -> None:
     corpus = _corpus([(f"s{i}", f"t{i}") for i in range(100)])
     assert _hold_out(corpus, 1) == _hold_out(corpus, 1)

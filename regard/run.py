@@ -36,6 +36,7 @@ from regard.data.prepare import PreparedData, prepare_data
 from regard.data.sentences import count_sentences
 from regard.data.tokenizer import Tokenizer
 from regard.evaluation.significance import score_with_intervals
+from regard.evaluation.training_report import PAGE, make_report, render_report
 from regard.evaluation.validation import make_validator
 from regard.model_folder import (
     ALIGNMENT,
@@ -52,7 +53,7 @@ from regard.model_folder import (
     write_settings,
 )
 from regard.models import Model, build, count_parameters, load_pretrained, select_device
-from regard.pipeline import load
+from regard.pipeline import Translation, load
 from regard.training import Outcome, Recipe, Trainer, World, model_card
 from regard.training.budget import BudgetChoice, choose, trial
 from regard.training.checkpoint import has_checkpoint
@@ -78,7 +79,7 @@ RUN_FILES = [
     "data.json",
     "joint.model",
 ]
-RUN_FILES += ["valid.tsv", "test.tsv", "source.model", "target.model", "checkpoints", "shards", "images", "board"]
+RUN_FILES += ["valid.tsv", "test.tsv", PAGE, "source.model", "target.model", "checkpoints", "shards", "images", "board"]
 """What training reads and writes in a run folder."""
 DOUBTFUL, MOST_SCORED = 0.03, 500  # share of validation lines that count as doubtful; lines that are scored for it
 _REMEDY = f"copy it again from where the run was trained, or delete it: `resume=True` writes {CONFIG} anew"
@@ -333,12 +334,30 @@ class _Session:
             trainer.journal.write("machine", **_machine(self.device), processes=self.world.size)
         outcome = trainer.run()
         if self.world.is_main:
-            if isinstance(data.valid, Corpus) and recipe.search.score_threshold is None:
-                self._learn_threshold([] if outcome.stopped else data.valid.sources)
+            if isinstance(data.valid, Corpus):
+                self._close(trainer.recipe, data, outcome)
             if data.test is not None and outcome.stopped is None:
                 trainer.journal.write("test", update=outcome.progress.update, **self._score_test(data.test))
             model_card.write(self.out, trainer.recipe, data.facts, outcome)
         return Run(self.out, trainer.recipe, outcome)
+
+    def _close(self, recipe: Recipe, data: PreparedData, outcome: Outcome) -> None:
+        """Translate validation sources, learn from the scores which are doubtful, and report on the run in a page."""
+        pairs = [] if outcome.stopped or not isinstance(data.valid, Corpus) else [*data.valid.pairs]
+        pairs = random.Random(0).sample(pairs, min(MOST_SCORED, len(pairs)))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            translations = load(self.out, self.device).translate([pair.source for pair in pairs])
+        if recipe.search.score_threshold is None:
+            self._learn_threshold(translations)
+        if pairs:
+            sides = [pair.source for pair in pairs], [pair.target for pair in pairs]
+            journal = read(self.out / "journal.jsonl")
+            by_patience = outcome.progress.validations_since_best >= recipe.training.patience
+            outputs = [translation.text for translation in translations]
+            made = make_report(self.out, journal, by_patience, *sides, outputs)
+            write_text(self.out / PAGE, render_report(made, self.out.absolute().name, journal, data.report))
+            self.say(*made.lines(), f"report: {self.out / PAGE}")
 
     def _score_test(self, test: Corpus) -> dict[str, Any]:
         """Translate the test pairs with the best weights and the default search; return scores with their intervals."""
@@ -352,12 +371,9 @@ class _Session:
         self.say(f"test on {len(test):,} pairs, beam {beam}, with 95 % intervals: {line}")
         return {"pairs": len(test), "beam": beam, "scores": [asdict(score) for score in tested]}
 
-    def _learn_threshold(self, sources: Sequence[str]) -> None:
+    def _learn_threshold(self, translations: Sequence[Translation]) -> None:
         """Write into the model folder the score that a share of `DOUBTFUL` of validation lines falls below."""
-        settings, lines = load_settings(self.out), random.Random(0).sample(sources, min(MOST_SCORED, len(sources)))
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            translations = load(self.out, self.device).translate(lines)
+        settings = load_settings(self.out)
         lowest = (min((part.score for part in translation.parts), default=0.0) for translation in translations)
         scores = sorted(score for score in lowest if -math.inf < score < 0)  # 0: copied
         threshold = math.floor(1e4 * scores[int(DOUBTFUL * len(scores))]) / 1e4 if scores else None
@@ -464,7 +480,7 @@ class _Session:
 
 
 def _learn_languages(languages: Languages, sample: tuple[Sequence[str], Sequence[str]], out: Path) -> Iterator[str]:
-    """Write how the languages of this text are told apart, and yield a line about it; not for unknown languages."""
+    """Write how the languages of this text are told apart, and yield lines about it, and about unknown languages."""
     texts = {code: list[str]() for code in languages.codes}
     for code, lines in zip(languages.pair, sample, strict=True):
         if code:
@@ -473,6 +489,11 @@ def _learn_languages(languages: Languages, sample: tuple[Sequence[str], Sequence
     if language_id.profiles:
         save_language_id(out, language_id)
         yield f"languages: {languages} (data.source_language, data.target_language), recognised by {LANGUAGES}"
+    if sample[0] and not all(languages.pair):
+        yield (
+            f"languages unknown ({languages.source or '?'} → {languages.target or '?'}): name them with `languages=`, "
+            "such as `languages=en,hsb` or `languages=English,Upper Sorbian`, so that BLEU, sentences and the page suit them"
+        )
 
 
 def _own_settings(recipe: Recipe, out: Path) -> FolderSettings:

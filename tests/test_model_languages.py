@@ -81,6 +81,15 @@ def _config_without_threshold(folder: Path) -> dict[str, Any]:
     return {**values, "search": {**values["search"], "score_threshold": None}}
 
 
+def test_unknown_languages_are_said(data: dict[str, Path], tmp_path: Path) -> None:
+    messages: list[str] = []
+    unnamed = {name: path.with_suffix(f".{name}") for name, path in data.items()}
+    for name, path in data.items():
+        unnamed[name].write_bytes(path.read_bytes())
+    _train(tmp_path / "run", **unnamed, report=lambda _, values: messages.append(str(values.get("text"))))
+    assert [message for message in messages if message.startswith("languages unknown (? → ?): name them with")]
+
+
 def test_given_languages_hold_and_stay(data: dict[str, Path], tmp_path: Path) -> None:
     run = _train(tmp_path / "run", **data, languages="kor,en-GB")
     assert folder_languages(run.folder).pair == ("ko", "en-GB")

@@ -121,7 +121,9 @@ def test_events_are_reported(data: Path, tmp_path: Path) -> None:
     assert first["seconds_left"] > 0
     messages = [values["text"] for name, values in events if name == "message"]
     assert any(message.startswith("vocabulary: 600 tokens") for message in messages)
-    assert events[-1][1]["reason"] == "all updates done"
+    assert [values["reason"] for name, values in events if name == "end"] == ["all updates done"]
+    assert messages[-1] == f"report: {tmp_path / 'run' / 'report.html'}"
+    assert any(message.startswith("next: ") for message in messages)
 
 
 def test_a_recipe_a_file_and_arguments_are_one(run: regard.Run, tmp_path: Path) -> None:
@@ -154,10 +156,10 @@ def test_a_run_learns_below_which_score_a_translation_is_doubtful(run: regard.Ru
     more = (data / "train.ko").read_text(encoding="utf-8").splitlines()
     folder = Path(shutil.copytree(run.folder, tmp_path / "copy"))
     session = _Session(folder, True, {}, "cpu", World(), None, None)
-    session._learn_threshold(["---", *more])
+    session._learn_threshold(load(folder).translate(["---", *more]))
     doubtful = [translation.doubtful for translation in load(folder).translate(["---", *more])]
     assert sum(doubtful) == 3, "three of a hundred lines with letters"
-    session._learn_threshold(["---", "12:30"])
+    session._learn_threshold(load(folder).translate(["---", "12:30"]))
     assert load_settings(folder).search.score_threshold is None
     own = {"training.updates": 1, "search.score_threshold": -3.0}  # as it was set
     child = regard.train(**files(data), out=tmp_path / "child", parent=run.folder, settings=own, threads=1)

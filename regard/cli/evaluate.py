@@ -12,7 +12,7 @@ import typer
 from regard.cli.app import app, say, setup_process, warn
 from regard.cli.options import Debug, Device, Precision, Quiet, Run, Seed, Threads, select_device
 from regard.cli.search_options import search_command, search_options
-from regard.common.errors import DataError, LineError, UsageError
+from regard.common.errors import LineError, UsageError
 from regard.data.bleu_tokenizer import BleuTokenizer
 
 if TYPE_CHECKING:
@@ -252,8 +252,6 @@ def _read_pairs(path: str) -> tuple[list[str], list[list[str]]]:
 
     corpus = read_corpus(PairFiles(pairs=path), name="test")
     say(*corpus.report.lines())
-    if not corpus.pairs:
-        raise DataError(f"{path}: holds no pair to score; give lines of source, tab and reference")
     return corpus.sources, [corpus.targets]
 
 

@@ -19,6 +19,8 @@ MAX_SENTENCES = 64
 SAMPLE, SAMPLE_LANGUAGES = "the sample", ("ko", "en")
 DRAWN = "tokens drawn from its vocabulary"
 """Origin of the sentences if there are no real ones."""
+HELD_OUT = "valid.tsv"
+"""Pairs that a run held out to validate on, in its folder."""
 MAX_UNKNOWN = 0.2
 """Largest share of characters of the sample that a vocabulary may lack, if an export is to be compared on it."""
 
@@ -67,18 +69,18 @@ def _drawn(vocabulary: Vocabulary) -> list[str]:
 
 
 def _data_files(folder: Path) -> list[PairFiles]:
-    """Return those of a run's validation and training files that lie in its folder, as its recipe names them.
+    """Return those of a run's validation and training files that lie in its folder: held out, or named by its recipe.
 
     Whoever made the folder may have named any file of this machine there: others are not opened without the user's
     word, which is `source`.
     """
     recipe = folder / "train.toml"
-    check_links(folder, recipe.name)
+    check_links(folder, recipe.name, HELD_OUT)
     data = read_toml(recipe).get("data", {}) if recipe.is_file() else {}
     if not isinstance(data, dict):
         return []
     inside = Path(os.path.realpath(folder))
-    files = []
+    files = [PairFiles(pairs=folder / HELD_OUT)] if (folder / HELD_OUT).is_file() else []
     for prefix in ("valid_", ""):
         names = {name: data.get(prefix + name) for name in ("source", "target", "pairs")}
         paths = [name for name in names.values() if name]

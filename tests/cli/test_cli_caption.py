@@ -229,7 +229,7 @@ def test_captioners_with_different_tokenizers_are_not_compared(
         ([], ["there is nothing to score"]),
         (["--source", "a"], ["--reference is missing"]),
         (["--pairs", "a", "--source", "b"], ["--source and --pairs: score one or the other"]),
-        (["--pairs", "a", "--images", "b"], ["--pairs and --images", "--captions is missing"]),
+        (["--pairs", "a", "--images", "b"], ["--pairs and --images: score either"]),
         (["--images", "a"], ["--captions is missing"]),
         (["--images", "a", "--captions", "b", "--source", "c"], ["score either sentences or images"]),
         (["--images", "a", "--captions", "b", "--by-length"], ["--by-length: only with --source"]),

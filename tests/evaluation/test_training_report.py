@@ -1,0 +1,74 @@
+"""The report of a run: the meaning of its score, kinds of lines, and the step that promises most."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sacrebleu.metrics.chrf import CHRF
+
+from regard.evaluation.training_report import SHOWN, make_report, render_report
+
+SOURCES = ["Open", "SAVE ALL", "Delete {count} files", "a plain line", *(f"line of number {n}" for n in range(30))]
+REFERENCES = ["Öffnen", "ALLES SICHERN", "{count} Dateien löschen", "eine einfache Zeile"]
+REFERENCES += [f"Zeile mit der Nummer {n}" for n in range(30)]
+
+
+def journal(*chrf: float, loss: float = 2.0, train: float = 1.9) -> list[dict[str, Any]]:
+    events: list[dict[str, Any]] = [{"event": "train", "update": 100, "cross_entropy": train}]
+    valid = ({"event": "valid", "update": 100 * n, "chrf": score, "loss": loss} for n, score in enumerate(chrf, 1))
+    return [*events, *valid]
+
+
+@pytest.mark.parametrize(
+    ("events", "by_patience", "advice", "command"),
+    [
+        (journal(5, 10, 15, 20), False, "train longer, as chrF still rose by 5.0 in the last 100 updates", "=800"),
+        (journal(5), False, "train longer, as the run was short", "=200"),
+        (journal(5, 20, 20, 20), False, "a larger model may", ""),
+        (journal(5, 10, 15, 20), True, "a larger model may", ""),
+        (journal(5, 20, 20, 20, train=0.5), False, "more pairs would help most: the loss is 1.5 nats", ""),
+    ],
+)
+def test_the_next_step_follows_from_the_curve(
+    events: list[dict[str, Any]], by_patience: bool, advice: str, command: str
+) -> None:
+    report = make_report(Path("my run"), events, by_patience, SOURCES, REFERENCES, REFERENCES)
+    assert advice in report.advice
+    if command:
+        assert report.command == f"regard train --out 'my run' --resume --set training.updates{command}"
+    assert bool(report.command) == bool(command)
+    assert report.lines()[1].startswith(f"next: {report.advice}")
+
+
+def test_lines_are_counted_by_kind_and_by_what_they_are_good_for() -> None:
+    outputs = [*REFERENCES[:4], *("" for _ in range(30))]
+    report = make_report(Path("run"), journal(5), False, SOURCES, REFERENCES, outputs)
+    assert {kind: count for kind, (count, _) in report.kinds.items()} == {
+        "one word": 1,
+        "in capitals": 1,
+        "with placeholders, tags or digits": 31,
+        "several words": 33,
+    }
+    assert report.kinds["one word"][1] == pytest.approx(100.0)
+    chrf = CHRF().corpus_score(outputs, [REFERENCES]).score
+    assert report.meaning.startswith(f"chrF {chrf:.1f} on 34 validation lines: of no use for drafts yet")
+    assert "12% are exactly the reference, and 12% nearly" in report.meaning
+    whole = make_report(Path("run"), journal(5), False, SOURCES, REFERENCES, REFERENCES)
+    assert "about 100% of lines can nearly stay as drafts" in whole.meaning
+
+
+def test_the_page_shows_the_best_and_the_worst_once_and_escapes_them() -> None:
+    outputs = [*REFERENCES[:-1], "<script>alert(1)</script>"]
+    events = journal(5, 10)
+    report = make_report(Path("run"), events, False, SOURCES, REFERENCES, outputs)
+    page = render_report(report, "run", events, ["train: 34 pairs", "  dropped, empty: 2"])
+    assert "<script>alert" not in page
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in page
+    assert page.count("<tr><td>") == 2 * SHOWN
+    assert "dropped, empty: 2" in page
+    few = render_report(
+        make_report(Path("run"), events, False, SOURCES[:3], REFERENCES[:3], REFERENCES[:3]), "run", events, []
+    )
+    assert few.count("<tr><td>") == 3, "no pair is both among the best and the worst"

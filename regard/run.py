@@ -492,7 +492,7 @@ def _learn_languages(languages: Languages, sample: tuple[Sequence[str], Sequence
     if sample[0] and not all(languages.pair):
         yield (
             f"languages unknown ({languages.source or '?'} → {languages.target or '?'}): name them with `languages=`, "
-            "such as `languages=en,hsb` or `languages=English,Upper Sorbian`, so that BLEU, sentences and the page suit them"
+            "such as `languages=en,hsb` or `languages=English,Upper Sorbian`; BLEU, sentences and pages depend on them"
         )
 
 

@@ -130,7 +130,7 @@ class TrainRequest:
             data = override(merge(values, above), overrides)["data"]
             images = isinstance(data, dict) and data.get("images")
             start = preset(str(name or size or (CAPTIONS if images else TEXT)))
-            if name is None and not images and not self.resume:
+            if name is None and isinstance(data, dict) and not images and not self.resume:
                 start = merge(start, self._suitable(data))
             values = merge(start, values)
         above |= {"training": {"parent": str(parent.path)}} if parent is not None else {}

@@ -6,7 +6,7 @@ import os
 import shlex
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 import typer
 
@@ -22,9 +22,17 @@ TestPairs = Annotated[
     str | None,
     typer.Option(help="A file of pairs, or how many pairs to hold out, to score once when training has ended."),
 ]
+WordAlignments = Annotated[
+    str | None, typer.Option(help="Word alignments of the training pairs, such as 0-0 1-2: one head learns them.")
+]
 LanguageCodes = Annotated[
     str | None, typer.Option(help="Languages of source and target, as ko,en; by the names of the files if left out.")
 ]
+
+
+CardLicence = Annotated[str | None, typer.Option(help="Licence of the model, for its card, such as CC-BY-4.0 (SPDX).")]
+CardAuthor = Annotated[str | None, typer.Option(help="Who trained the model, for its card.")]
+CardOrigin = Annotated[str | None, typer.Option(help="Where the data are from, for the card.")]
 
 
 Processes = Annotated[int, typer.Option(min=1, max=1024, help="With --dry-run: also the needs of this many processes.")]
@@ -41,13 +49,14 @@ def train(
     pairs: Annotated[str | None, typer.Option(help="Instead of --source and --target: TSV, CSV or JSONL.")] = None,
     valid_pairs: Annotated[str | None, typer.Option(help="The same for validation.")] = None,
     test: TestPairs = None,
-    alignments: Annotated[
-        str | None, typer.Option(help="Word alignments of the training pairs, such as 0-0 1-2: one head learns them.")
-    ] = None,
+    alignments: WordAlignments = None,
     images: Annotated[str | None, typer.Option(help="Instead of sentences: a folder of images.")] = None,
     captions: Captions = None,
     valid_captions: Annotated[str | None, typer.Option(help="Captions for validation.")] = None,
     languages: LanguageCodes = None,
+    licence: CardLicence = None,
+    author: CardAuthor = None,
+    source_of_data: CardOrigin = None,
     preset: Annotated[str | None, typer.Option(help="A named starting point; regard.presets() lists them.")] = None,
     set_: Annotated[list[str] | None, typer.Option("--set", help="key=value, as often as needed.")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Continue the run in --out from its checkpoint.")] = False,
@@ -78,7 +87,7 @@ def train(
     text = {"source": source, "target": target, "pairs": pairs, "alignments": alignments}
     valid = {"valid_source": valid_source, "valid_target": valid_target, "valid_pairs": valid_pairs}
     data = data_table(images, languages, test, captions=captions, valid_captions=valid_captions, **text, **valid)
-    settings = parse_assignments(set_ or ())
+    settings = _card(licence, author, source_of_data) | parse_assignments(set_ or ())
     request = TrainRequest(config, preset, parent, data, settings, seed, budget, resume)
     with TrainReporter() as report:
         if dry_run:
@@ -88,9 +97,20 @@ def train(
         assert out is not None, "without --dry-run there is a folder"
         outcome = run.train_request(request, out, device, threads, report).outcome
     if outcome.stopped is not None:
-        options = "" if threads is None else f" --threads {threads}"
-        say(f"to resume: regard train --out {shlex.quote(str(out))} --resume{options}")
-        sys.exit(128 + outcome.stopped)
+        _exit_stopped(outcome.stopped, out, threads)
+
+
+def _exit_stopped(signal: int, out: Path, threads: int | None) -> NoReturn:
+    """Say how a run that a signal stopped is resumed, and end with the status of that signal."""
+    options = "" if threads is None else f" --threads {threads}"
+    say(f"to resume: regard train --out {shlex.quote(str(out))} --resume{options}")
+    sys.exit(128 + signal)
+
+
+def _card(licence: str | None, author: str | None, origin: str | None) -> dict[str, object]:
+    """Return the settings for the model card that are given."""
+    values = {"data.licence": licence, "data.author": author, "data.origin": origin}
+    return {name: text for name, text in values.items() if text is not None}
 
 
 def _check_dry_run(out: Path | None, dry_run: bool, processes: int) -> None:

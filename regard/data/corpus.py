@@ -14,7 +14,7 @@ from typing import Annotated, Literal, TypeVar
 import numpy as np
 import numpy.typing as npt
 import pydantic
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from regard.common.errors import DataError
 from regard.common.settings import COUNT, FACTOR, Settings
@@ -38,6 +38,22 @@ EVALUATION_WORDS = 400
 
 T = TypeVar("T")
 Read = Callable[[PairFiles, "Filters | None", str], T]
+
+
+def _canonical_licence(text: str) -> str:
+    """Return an SPDX licence expression in its usual form. Raises ValueError for others."""
+    from packaging.licenses import InvalidLicenseExpression, canonicalize_license_expression
+
+    try:
+        return canonicalize_license_expression(text)
+    except InvalidLicenseExpression:
+        raise ValueError(
+            f"wanted an SPDX licence such as CC-BY-4.0, MPL-2.0 or LicenseRef-my-own (https://spdx.org/licenses), got "
+            f"{text[:80]!r}"
+        ) from None
+
+
+Licence = Annotated[str, AfterValidator(_canonical_licence)]
 
 
 class MixSettings(Settings):
@@ -111,6 +127,12 @@ class CorpusSettings(Settings):
         description="Keep training pairs as token ids in files under RUN/shards rather than in memory; auto: if their "
         "text is over a gigabyte, or over a 36th of the memory.",
     )
+    licence: Licence | None = Field(
+        None,
+        description="Licence of the model, as an SPDX expression such as CC-BY-4.0, for the model card (--licence).",
+    )
+    author: str | None = Field(None, description="Who trained the model, for the model card (--author).")
+    origin: str | None = Field(None, description="Where the data are from, for the model card (--source-of-data).")
     images: ImageSettings | None = Field(None, description="Instead of sentences: images and their captions.")
 
     @pydantic.model_validator(mode="after")

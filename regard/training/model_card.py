@@ -37,7 +37,7 @@ def write(folder: Path, recipe: Recipe, corpora: Mapping[str, CorpusFacts], outc
 {outcome.progress.seconds:.0f} s, {recipe.training.precision}, seed {recipe.training.seed}; {outcome.reason}.
 - {_scores(best, recipe.data.languages.target)}
 {_test(events)}\
-- Licence: that of the data it was trained on; none has been stated here.
+{_rights(recipe)}
 
 | data | {columns} |
 |---|---|---|---|
@@ -76,6 +76,16 @@ def _scores(best: Mapping[str, Any] | None, language: str) -> str:
     return (
         f"Validation at update {best['update']}, greedy search: chrF {best['chrf']:.2f}, BLEU {best['bleu']:.2f} "
         f"{signature}, {best['loss']:.4f} nats a token."
+    )
+
+
+def _rights(recipe: Recipe) -> str:
+    """The lines on licence, author and origin, as far as they are stated."""
+    data = recipe.data
+    licence = data.licence or "that of the data it was trained on; none has been stated here (`--licence`)"
+    stated = {"Licence": licence, "Author": data.author, "Data from": data.origin}
+    return "\n".join(
+        f"- {name}: {' '.join(text.split())}{'.' * (text == licence)}" for name, text in stated.items() if text
     )
 
 

@@ -665,3 +665,16 @@ def test_quiet_training_prints_nothing(regard: Command, corpus: list[str]) -> No
     assert (done.out, done.err) == ("", "")
     assert sorted(os.listdir()) == ["run"]
     assert not [path for path in Path("run").rglob("*") if path.suffix in (".part", ".partial")]
+
+
+def test_the_card_says_whose_the_model_is(regard: Command) -> None:
+    write(a_ko=KO * 5, a_en=EN * 5)
+    corpus = ["--source", "a.ko", "--target", "a.en", "--valid-source", "a.ko", "--valid-target", "a.en"]
+    options = ["--licence", "cc-by-4.0", "--author", "A. Author", "--source-of-data", "strings of\na program"]
+    regard("train", *corpus, *options, *ONE_UPDATE, "--set", "tokenizer.size=300", "--out", "run")
+    card = Path("run/README.md").read_text(encoding="utf-8")
+    assert "- Licence: CC-BY-4.0.\n- Author: A. Author\n- Data from: strings of a program\n" in card
+    done = regard.ended("train", *corpus, "--licence", "free", "--out", "other")
+    assert done.status == 2
+    assert "data.licence: wanted an SPDX licence such as CC-BY-4.0" in done.err
+    assert not Path("other").exists()

@@ -5,16 +5,18 @@ The rule was measured: `benchmarks/settings_grid.py` trains models of many setti
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import chain, islice
 from typing import Any
 
 from regard.common.errors import RegardError
 from regard.data.corpus import CorpusSettings
-from regard.data.pairs import PairFiles, PairReader
+from regard.data.pairs import PairReader
 from regard.training.recipe import Recipe
 
+FEW = 200
+"""Pairs below which nothing of use is learnt."""
 MANY = 200_000
 """Pairs from which on settings no longer depend on the corpus."""
 TOKENS = 4096, 2048, 1024
@@ -26,24 +28,25 @@ _CHARACTERS_A_TOKEN = 4
 
 @dataclass(frozen=True)
 class CorpusSize:
-    """Pairs of a training corpus, and characters of both its sides."""
+    """Pairs of a training corpus, characters of both its sides, and the sides of which all lines are alike."""
 
     pairs: int
     characters: int
+    constant: tuple[str, ...] = ()
 
 
 def corpus_size(data: CorpusSettings) -> CorpusSize | None:
     """Count pairs and characters; None from `MANY` pairs on, for images, and for files that cannot be read."""
     try:
-        rows = list(islice(chain.from_iterable(map(_rows, data.training_files.values())), MANY))
+        pairs = chain.from_iterable(map(PairReader, data.training_files.values()))
+        rows = list(islice((pair for pair in pairs if all(pair)), MANY))
     except (RegardError, OSError):  # reading them for training says what is wrong, all at once
         return None
-    return CorpusSize(len(rows), sum(rows)) if 0 < len(rows) < MANY else None
-
-
-def _rows(files: PairFiles) -> Iterable[int]:
-    """Yield the characters of each pair of which no side is empty."""
-    return (len(source) + len(target) for source, target in PairReader(files) if source and target)
+    if not 0 < len(rows) < MANY:
+        return None
+    sides = zip(("source", "target"), zip(*rows, strict=True), strict=True)
+    constant = tuple(side for side, lines in sides if len(rows) > 1 and len({*lines}) == 1)
+    return CorpusSize(len(rows), sum(len(source) + len(target) for source, target in rows), constant)
 
 
 def suitable(size: CorpusSize) -> dict[str, Any]:
@@ -60,9 +63,13 @@ def suitable(size: CorpusSize) -> dict[str, Any]:
     }
 
 
-def describe(size: CorpusSize, recipe: Recipe) -> str:
-    """Return in a sentence which settings a recipe has for a corpus of this size."""
-    return (
+def describe(size: CorpusSize, recipe: Recipe) -> Iterator[str]:
+    """Yield which settings a recipe has for a corpus of this size, and what cannot be learnt from it."""
+    if size.pairs < FEW:
+        yield f"{size.pairs:,} pairs are enough to try the commands; to learn a language takes some thousands"
+    for side in size.constant:
+        yield f"every line of the {side} is the same: nothing can be learnt from such pairs; check the files"
+    yield (
         f"settings for {size.pairs:,} pairs with {size.characters:,} characters: batching.tokens "
         f"{recipe.batching.tokens:,}, training.validate_every "
         f"{recipe.training.validate_every:,} (docs/training.md; --set or --preset choose others)"

@@ -150,7 +150,7 @@ class TrainRequest:
 
     def describe_choices(self, recipe: Recipe) -> list[str]:
         """Describe in a line the settings that suit the corpus, if `compose` has chosen some."""
-        return [describe(size, recipe) for size in self._corpora if size is not None]
+        return [line for size in self._corpora if size is not None for line in describe(size, recipe)]
 
     def _suitable(self, data: Any) -> dict[str, Any]:
         """The values that suit the corpus, which is read once; none if its settings or files are wrong."""

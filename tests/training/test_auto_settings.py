@@ -56,9 +56,19 @@ def test_presets_and_settings_go_before(arguments: dict[str, Any], tokens: int, 
     recipe = request.compose()
     assert recipe.batching.tokens == tokens
     lines = request.describe_choices(recipe)
-    assert [f"batching.tokens {tokens:,}" in line and "10 pairs" in line for line in lines] == [True] * (
-        "preset" not in arguments
-    )
+    if "preset" in arguments:
+        assert lines == []
+        return
+    few, chosen = lines
+    assert few == "10 pairs are enough to try the commands; to learn a language takes some thousands"
+    assert f"10 pairs with 160 characters: batching.tokens {tokens:,}" in chosen
+
+
+def test_a_side_whose_lines_are_all_alike_is_said(tmp_path: Path) -> None:
+    (tmp_path / "same.tsv").write_text("".join(f"line {i}\tnichts\n" for i in range(300)), encoding="utf-8")
+    request = TrainRequest(data=data_table(pairs=tmp_path / "same.tsv"))
+    first, _ = request.describe_choices(request.compose())
+    assert first.startswith("every line of the target is the same: nothing can be learnt")
 
 
 def test_every_size_of_a_budget_has_them(pairs: Path) -> None:

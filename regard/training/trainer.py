@@ -328,7 +328,7 @@ class Trainer:
         best = progress.best_update == progress.update
         sums = {"tokens": progress.tokens, "seconds": progress.seconds, "validation_seconds": seconds}
         self._record("valid", update=progress.update, **scores, best=best, **sums)
-        progress.closing = CLOSINGS * (time.perf_counter() - began)
+        (progress.closing,) = self.world.broadcast(CLOSINGS * (time.perf_counter() - began))
         self._save_checkpoint()
 
     def _save_weights(self) -> None:

@@ -103,11 +103,12 @@ def first_failure(fault: Fault | None, tests: str, jobs: int) -> str | None:
             shutil.copyfile(ROOT / path, Path(folder) / path)
         if fault:
             fault.apply(Path(folder))
-        room = Path("tests", fault.path.parts[1]) if fault else Path()
+        folders = [Path("tests", part) for part in reversed(fault.path.parts[1:-1])] if fault else []
+        rooms = [str(path) for path in folders if (Path(folder) / path).is_dir()][:1]
         environment = {**os.environ, "PYTHONPATH": folder}
         command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-m", RUNS[tests]]
         # The tests of the fault's own room are a part of all: where one of them fails, the others need not run.
-        for part in ([str(room)],) * (fault is not None and (Path(folder) / room).is_dir()) + ([f"-n{jobs}"],):
+        for part in (*([room] for room in rooms), [f"-n{jobs}"]):
             if failure := _failure([*command, *part], folder, environment):
                 return failure
     return None

@@ -50,6 +50,7 @@ class TrainReporter(_LiveLine):
     """
 
     _has_shown = False
+    _loss = ""  # of the last "train" event
 
     def __enter__(self) -> TrainReporter:
         return self
@@ -70,14 +71,14 @@ class TrainReporter(_LiveLine):
 
     def _train(self, v: dict[str, Any]) -> str:
         guided = f" · guided {v['guided']:.3f}" if "guided" in v else ""
-        return self._progress(v, f" · loss {v['cross_entropy']:.3f}{guided}")
+        self._loss = f" · loss {v['cross_entropy']:.3f}{guided}"
+        return self._progress(v)
 
-    def _progress(self, v: dict[str, Any], loss: str = "") -> str:
+    def _progress(self, v: dict[str, Any]) -> str:
         total = f"/{v['updates']}" if v["updates"] else ""
         left = "" if v["seconds_left"] is None else f" · {format_duration(v['seconds_left'])} left"
-        return (
-            f"update {v['update']}{total} · epoch {v['epoch'] + 1}{loss} · {v['tokens_per_second']:,.0f} tokens/s{left}"
-        )
+        speed = f"{v['tokens_per_second']:,.0f} tokens/s"
+        return f"update {v['update']}{total} · epoch {v['epoch'] + 1}{self._loss} · {speed}{left}"
 
     def _valid(self, v: dict[str, Any]) -> str:
         star = "  ← best so far" if v["best"] else ""

@@ -48,3 +48,29 @@ def test_a_terminal_shows_a_live_line(
     with LineReporter(None, 0, hidden=True) as report:
         report(3_000)
     assert capsys.readouterr().err == "", "results are on the same terminal"
+
+
+VALUES = {"update": 3, "updates": None, "seconds_left": 90.0, "epoch": 0, "tokens_per_second": 1200.0}
+
+
+def test_training_shows_its_first_progress_and_then_each_event(capsys: pytest.CaptureFixture[str]) -> None:
+    with progress.TrainReporter() as report:
+        report("progress", VALUES)
+        report("progress", {**VALUES, "update": 4})
+        report("train", {**VALUES, "update": 50, "cross_entropy": 6.5})
+    assert capsys.readouterr().err.splitlines() == [
+        "update 3 · epoch 1 · 1,200 tokens/s · 1 min 30 s left",
+        "update 50 · epoch 1 · loss 6.500 · 1,200 tokens/s · 1 min 30 s left",
+    ]
+
+
+def test_on_a_terminal_progress_is_a_live_line_with_the_last_loss(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(progress.sys.stderr, "isatty", lambda: True)
+    with progress.TrainReporter() as report:
+        report("train", {**VALUES, "update": 50, "updates": 400, "cross_entropy": 6.5})
+        report("progress", {**VALUES, "update": 51, "updates": 400})
+    shown = capsys.readouterr().err.split("\r\x1b[K")
+    assert shown[-2] == "update 51/400 · epoch 1 · loss 6.500 · 1,200 tokens/s · 1 min 30 s left"
+    assert shown[-1] == "", "the line is removed at the end"

@@ -87,10 +87,10 @@ def _meaning(pairs: Sequence[TranslatedPair]) -> str:
     chrf = CHRF().corpus_score([pair.output for pair in pairs], [[pair.reference for pair in pairs]]).score
     exact = sum(pair.output == pair.reference for pair in pairs) / len(pairs)
     nearly = sum(pair.chrf >= NEARLY for pair in pairs) / len(pairs)
-    use = "of no use for drafts yet" if chrf < USABLE else f"about {nearly:.0%} of lines can nearly stay as drafts"
+    use = "of no use for drafts yet" if chrf < USABLE else "about so many drafts can stay nearly as they are"
     return (
-        f"chrF {chrf:.1f} on {len(pairs):,} validation lines: {use}; {exact:.0%} are exactly the reference, and "
-        f"{nearly:.0%} nearly (chrF of {NEARLY:g} or more)"
+        f"chrF {chrf:.1f} on {len(pairs):,} validation lines, {exact:.0%} of them exactly the reference and {nearly:.0%} "
+        f"nearly (chrF of {NEARLY:g} or more): {use}"
     )
 
 

@@ -89,8 +89,8 @@ def _meaning(pairs: Sequence[TranslatedPair]) -> str:
     nearly = sum(pair.chrf >= NEARLY for pair in pairs) / len(pairs)
     use = "of no use for drafts yet" if chrf < USABLE else "about so many drafts can stay nearly as they are"
     return (
-        f"chrF {chrf:.1f} on {len(pairs):,} validation lines, {exact:.0%} of them exactly the reference and {nearly:.0%} "
-        f"nearly (chrF of {NEARLY:g} or more): {use}"
+        f"chrF {chrf:.1f} on {len(pairs):,} validation lines, {exact:.0%} of them exactly the reference and "
+        f"{nearly:.0%} nearly (chrF of {NEARLY:g} or more): {use}"
     )
 
 

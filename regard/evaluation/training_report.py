@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import shlex
 from collections.abc import Callable, Mapping, Sequence
@@ -94,10 +95,16 @@ def _meaning(pairs: Sequence[TranslatedPair]) -> str:
     )
 
 
+def validations(journal: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Return the validations of a journal that have a score."""
+    return [event for event in journal if event["event"] == "valid" and event.get("chrf") is not None]
+
+
 def _next_step(out: Path, journal: Sequence[Mapping[str, Any]], by_patience: bool) -> tuple[str, str]:
     """Return the step that promises most, and its command, if it is one."""
-    valid = [event for event in journal if event["event"] == "valid"]
-    train = [event for event in journal if event["event"] == "train"]
+    valid, train = validations(journal), [event for event in journal if event["event"] == "train"]
+    if not valid:
+        return "train on: the journal holds no validation, by which to see whether the score still rises", ""
     last = valid[-1]
     early = [event for event in valid if event["update"] <= 0.75 * last["update"]] or valid[:1]
     gain, updates = last["chrf"] - max(event["chrf"] for event in early), last["update"] - early[-1]["update"]
@@ -105,7 +112,7 @@ def _next_step(out: Path, journal: Sequence[Mapping[str, Any]], by_patience: boo
         rising = f"chrF still rose by {gain:.1f} in the last {updates:,} updates" if updates else "the run was short"
         command = f"regard train --out {shlex.quote(str(out))} --resume --set training.updates={2 * last['update']}"
         return f"train longer, as {rising}", command
-    gap = last["loss"] - train[-1]["cross_entropy"] if train else 0.0
+    gap = (last.get("loss") or 0.0) - ((train[-1].get("cross_entropy") if train else None) or math.inf)
     if gap >= GAP:
         return f"more pairs would help most: the loss is {gap:.1f} nats a token lower on the text it was trained on", ""
     return "the score no longer rises; a larger model may, if there is time: --preset transformer-small", ""
@@ -113,8 +120,8 @@ def _next_step(out: Path, journal: Sequence[Mapping[str, Any]], by_patience: boo
 
 def render_report(report: TrainingReport, name: str, journal: Sequence[Mapping[str, Any]], data: Sequence[str]) -> str:
     """Render the page; `data`: lines on the corpora and on what was dropped of them."""
-    points = tuple((event["update"], event["chrf"]) for event in journal if event["event"] == "valid")
-    curve = Chart("", (Panel("chrF on validation pairs", "updates", (Series("chrF", points),)),))
+    points = tuple((event["update"], event["chrf"]) for event in validations(journal))
+    curve = [Chart("", (Panel("chrF on validation pairs", "updates", (Series("chrF", points),)),))] if points else []
     ranked = sorted(report.pairs, key=lambda pair: pair.chrf, reverse=True)
     good = ranked[:SHOWN]
     return make_page(
@@ -122,7 +129,7 @@ def render_report(report: TrainingReport, name: str, journal: Sequence[Mapping[s
         "training_report.html",
         run=name,
         report=report,
-        curve=Markup(draw_svg(layout_chart(curve), styled=False)),
+        curves=[Markup(draw_svg(layout_chart(chart), styled=False)) for chart in curve],
         examples={"Ten of the best": good, "Ten of the worst": ranked[len(good) :][-SHOWN:]},
         data=data,
     )

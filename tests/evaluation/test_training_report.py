@@ -42,6 +42,12 @@ def test_the_next_step_follows_from_the_curve(
     assert report.lines()[1].startswith(f"next: {report.advice}")
 
 
+def test_a_journal_that_was_lost_costs_the_curve_alone() -> None:
+    report = make_report(Path("run"), [], False, SOURCES, REFERENCES, REFERENCES)
+    assert "the journal holds no validation" in report.advice
+    assert "<svg" not in render_report(report, "run", [], [])
+
+
 def test_lines_are_counted_by_kind_and_by_what_they_are_good_for() -> None:
     outputs = [*REFERENCES[:4], *("" for _ in range(30))]
     report = make_report(Path("run"), journal(5), False, SOURCES, REFERENCES, outputs)

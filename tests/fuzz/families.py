@@ -52,7 +52,7 @@ FORMATS = [
     *([], ["--format=jsonl"], ["--alignments"], ["--nbest=2"], ["--format=jsonl", "--alignments", "--nbest=2"]),
     ["--sample", "--seed=3"],
 ]
-TIMES = {"time", "seconds", "validation_seconds", "tokens_per_second", "seconds_per_update"}
+TIMES = {"time", "seconds", "validation_seconds", "tokens_per_second", "seconds_left"}
 SENTENCE = "나는 집에 간다"
 
 
@@ -191,7 +191,7 @@ def _without_times(path: Path, content: bytes) -> object:
         return [{key: value for key, value in event.items() if key not in TIMES} for event in kept]
     if path.name == "state.json":
         values = json.loads(content)
-        return {**values, "checksum": "", "state": {**values["state"], "seconds": 0}}
+        return {**values, "checksum": "", "state": {**values["state"], "seconds": 0, "elapsed": 0, "closing": 0}}
     if path.name == "README.md":
         return re.sub(rb"target tokens, \d+ s,", b"", content)
     return content

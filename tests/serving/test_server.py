@@ -252,7 +252,7 @@ def test_a_changed_file_is_served_after_sighup(tmp_path: Path, file: Path) -> No
     ("arguments", "status", "message"),
     [
         (["missing.regard"], 1, "missing.regard: there is no such file or folder"),
-        (["{file}", "--languages", "Korean"], 2, "--languages Korean: wanted a language code such as ko"),
+        (["{file}", "--languages", "Elvish"], 2, "--languages Elvish: wanted a language code such as ko"),
         (["{file}", "--languages", "ko,en", "--languages", "en,ko"], 2, "--languages: given 2 times, for 1 models"),
         (["{file}", "--host", "203.0.113.7"], 2, "cannot listen there"),
         (["{file}", "--require-key"], 2, "key"),

@@ -11,7 +11,7 @@ demo: .venv/ready  ## install, then train, score, translate and draw on the buil
 
 UNITS := not slow and not system and not broad and not long
 
-quick: .venv/ready  ## units, of each test for a third of a second
+quick: .venv/ready  ## units, of each test for a fifth of a second
 	$(BIN)/pytest -q -n 2 -m "$(UNITS)"
 
 affected: .venv/ready  ## the tests that what is not committed can affect, its own first; OPTIONS='--base main' for a branch

@@ -44,7 +44,7 @@ SYSTEM, UNITS = (
 """Folders of system tests, and the files in them that are tests of units."""
 COSTS: dict[str, float] = json.loads((Path(__file__).parent / "costs.json").read_text(encoding="utf-8"))
 """Seconds of a case of the tests that take longest; `python tests/costs.py` writes the file."""
-QUICK_SECONDS = 0.3
+QUICK_SECONDS = 0.2
 """Seconds of each test in `make quick`: its first cases up to that, or none if a single one takes longer."""
 forked.install()
 os.environ["REGARD_EXPORTS"] = "off"  # no test finds what another, or another run, left in the cache

@@ -14,7 +14,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 TABLE = Path(__file__).parent / "costs.json"
-LEAST = 0.3
+LEAST = 0.2
 """Seconds of all cases of a test below which it is always quick."""
 
 

@@ -92,6 +92,7 @@ def test_a_damaged_kernel_library_is_made_anew(
     assert not library.is_symlink()
 
 
+@pytest.mark.system  # compiles the library
 @needs_kernels
 def test_a_folder_in_place_of_the_library_is_explained(
     folder: Path, compiled: Path, monkeypatch: pytest.MonkeyPatch

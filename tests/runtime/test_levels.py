@@ -24,6 +24,7 @@ from regard.runtime.engine import pack_model
 from regard.runtime.engine.c_search import LibraryModel
 from regard.runtime.engine.program import BYTES, GROUP, PRECISIONS, Builder, address
 
+pytestmark = pytest.mark.system  # compiles the library for each level
 HERE = Path(__file__).parent
 ROOT = HERE.parent.parent
 sys.path.insert(0, str(ROOT / "tools"))
@@ -130,7 +131,6 @@ def integer_product(weight: np.ndarray, x: np.ndarray) -> np.ndarray:
 
 @pytest.mark.parametrize(("K", "V"), [(128, 384), (130, 70), (7, 200), (1, 1), (512, 96)])
 @pytest.mark.parametrize("level", [*LEVELS, "native"])
-@pytest.mark.system  # compiles the library for each level
 class TestProducts:
     def test_int8_equals_whole_numbers_to_the_bit(
         self, level: str, K: int, V: int, levelled: ctypes.CDLL, use: Callable[[str], None]

@@ -14,6 +14,7 @@ import pytest
 from regard.runtime import native, private_cache
 from regard.runtime.private_cache import private_folders, read_private, write_private
 
+pytestmark = pytest.mark.system  # most compile the library
 needs_kernels = pytest.mark.skipif(native.why_unavailable() is not None, reason=f"{native.why_unavailable()}")
 STRANGER = 12345  # a user id
 
@@ -92,7 +93,6 @@ def test_a_damaged_kernel_library_is_made_anew(
     assert not library.is_symlink()
 
 
-@pytest.mark.system  # compiles the library
 @needs_kernels
 def test_a_folder_in_place_of_the_library_is_explained(
     folder: Path, compiled: Path, monkeypatch: pytest.MonkeyPatch

@@ -23,8 +23,9 @@ def mean_seconds(report: Path) -> dict[str, float]:
     seconds = defaultdict[str, list[float]](list)
     for case in ElementTree.parse(report).iter("testcase"):
         if case.find("skipped") is None:
-            *folders, file = (part for part in case.attrib["classname"].split(".") if not part.startswith("Test"))
-            group = [part for part in case.attrib["classname"].split(".") if part.startswith("Test")]
+            parts = case.attrib["classname"].split(".")
+            *folders, file = (part for part in parts if not part.startswith("Test"))
+            group = [part for part in parts if part.startswith("Test")]
             test = "::".join(["/".join([*folders, f"{file}.py"]), *group, case.attrib["name"].partition("[")[0]])
             seconds[test].append(float(case.attrib["time"]))
     means = {test: round(sum(times) / len(times), 3) for test, times in seconds.items() if sum(times) > LEAST}

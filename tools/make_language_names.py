@@ -11,7 +11,7 @@ import re
 from pathlib import Path
 
 OUT = Path(__file__).resolve().parents[1] / "regard" / "data" / "languages.tsv"
-HEADER = "# Code, name in English, in Korean and in itself: Unicode CLDR, (c) Unicode, Inc., Unicode License v3\n"
+HEADER = "# Code, name in English, in Korean and in itself: Unicode CLDR, (c) Unicode, Inc., Unicode License v3 (https://www.unicode.org/license.txt)\n"
 
 
 def main() -> None:

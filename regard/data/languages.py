@@ -62,8 +62,12 @@ def _codes() -> dict[str, str]:
 
 
 def code_of(text: str) -> str:
-    """Return the code that a text is or names, such as hsb for Upper Sorbian. Raises ValueError for others."""
-    return _codes().get(text.casefold()) or canonical_code(text)
+    """Return the code that a text is or names, such as hsb for Upper Sorbian. Raises ValueError for others.
+
+    What can be a code is one: ga is Irish, and Ga the language of that name, whose code is gaa.
+    """
+    code = None if _CODE.fullmatch(text) else _codes().get(text.casefold())
+    return code or canonical_code(text)
 
 
 def canonical_code(code: str) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import chain, islice
+from pathlib import Path
 from typing import Any
 
 from regard.common.errors import RegardError
@@ -36,7 +37,13 @@ class CorpusSize:
 
 
 def corpus_size(data: CorpusSettings) -> CorpusSize | None:
-    """Count pairs and characters; None from `MANY` pairs on, for images, and for files that cannot be read."""
+    """Count pairs and characters; None from `MANY` pairs on, for images, and for files that cannot be read.
+
+    Pipes, which can be read only once and may block, and addresses are not opened: None, too.
+    """
+    paths = [path for files in data.training_files.values() for path in files.paths.values()]
+    if not all(isinstance(path, Path) and path.is_file() for path in paths):
+        return None
     try:
         pairs = chain.from_iterable(map(PairReader, data.training_files.values()))
         rows = list(islice((pair for pair in pairs if all(pair)), MANY))

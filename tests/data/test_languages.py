@@ -82,7 +82,9 @@ def test_a_language_may_be_named() -> None:
     """In English, in Korean, or in itself."""
     assert parse_languages("Upper Sorbian, german", "--languages").pair == ("hsb", "de")
     assert parse_languages("한국어,hornjoserbšćina", "--languages").pair == ("ko", "hsb")
+    assert parse_languages("ga,Ga", "--languages").pair == ("ga", "gaa"), "a code goes before a name"
     assert all(code == canonical_code(code) for code in language_names())
+    assert all(parse_languages(f"{code},en", "--languages").source == code for code in language_names())
     with pytest.raises(UsageError, match="Elvish"):
         parse_languages("Elvish,en", "--languages")
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
 import pytest
+from systems import posix
 
 from regard.data.corpus import CorpusSettings
 from regard.training import auto_settings
@@ -25,6 +27,13 @@ def test_pairs_and_characters_are_counted_over_all_corpora(pairs: Path, tmp_path
     assert corpus_size(data) == CorpusSize(20, 2 * 10 * len("source 0target 0"))
     missing = CorpusSettings.parse({"pairs": str(tmp_path / "missing.tsv")}, "the test")
     assert corpus_size(missing) is None
+
+
+@posix
+def test_a_pipe_is_not_opened(tmp_path: Path) -> None:
+    """It would block: nobody writes into it."""
+    os.mkfifo(tmp_path / "pipe.tsv")
+    assert corpus_size(CorpusSettings.parse({"pairs": str(tmp_path / "pipe.tsv")}, "the test")) is None
 
 
 def test_of_a_large_corpus_no_more_is_read(pairs: Path, monkeypatch: pytest.MonkeyPatch) -> None:

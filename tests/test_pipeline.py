@@ -362,6 +362,7 @@ def test_sampling_draws_nbest_samples(writer: Translator) -> None:
     assert writer.translate(SENTENCES, sample=True, seed=1) != writer.translate(SENTENCES, sample=True, seed=2)
 
 
+@pytest.mark.filterwarnings("ignore:the translation has")  # the model has learnt nothing
 @pytest.mark.parametrize("search", [{"beam": 5}, {"beam": 6, "sample": True, "temperature": 1.5}])
 def test_mbr_ranks_by_expected_chrf_against_the_other_hypotheses(writer: Translator, search: dict[str, Any]) -> None:
     different = 0

@@ -72,6 +72,7 @@ def equal(first: Path, second: Path) -> bool:
     )
 
 
+@pytest.mark.filterwarnings("ignore:the translation has")  # the model has learnt nothing
 def test_a_run_holds_its_recipe_outcome_and_model(run: regard.Run) -> None:
     assert run.outcome.reason == "all updates done"
     assert run.outcome.progress.update == 4
@@ -168,6 +169,7 @@ def test_a_run_learns_below_which_score_a_translation_is_doubtful(run: regard.Ru
     assert request.compose().search.score_threshold is None, "that of the parent is not inherited"
 
 
+@pytest.mark.filterwarnings("ignore:the translation has")  # the model has learnt nothing
 def test_settings_of_another_run_are_not_resumed_with(run: regard.Run, data: Path, tmp_path: Path) -> None:
     started = regard.train(**files(data), out=tmp_path / "run", settings={**SETTINGS, "training.updates": 2}, threads=1)
     for updates, why in (

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from typing import Any
 from markupsafe import Markup
 from sacrebleu.metrics.chrf import CHRF
 
+from regard.data.spans import differing_spans, find_spans
 from regard.evaluation.length_buckets import LengthBucket, by_length
 from regard.visualisation import Chart, Panel, Series, draw_svg
 from regard.visualisation.charts import layout_chart
@@ -25,11 +25,10 @@ USABLE, NEARLY = 25.0, 80.0
 """Corpus chrF below which a model is of no use for drafts; chrF of a line that is nearly its reference."""
 RISING, GAP = 1.0, 1.0
 """Gain of chrF in the last quarter of the updates by which a run still rises; nats a token between both losses."""
-_PLACEHOLDER = re.compile(r"[{<%$&][\w({ ]|\d")
 KINDS: dict[str, Callable[[str], bool]] = {
     "one word": lambda line: len(line.split()) == 1,
     "in capitals": lambda line: line.isupper() and len(line) > 1,
-    "with placeholders, tags or digits": lambda line: bool(_PLACEHOLDER.search(line)),
+    "with placeholders, tags or digits": lambda line: bool(find_spans(line)),
     "several words": lambda line: len(line.split()) > 1,
 }
 """Kinds of source lines, by which chrF is broken down; a line may be of several."""
@@ -55,10 +54,12 @@ class TrainingReport:
     pairs: tuple[TranslatedPair, ...]
     buckets: tuple[LengthBucket, ...]
     kinds: dict[str, tuple[int, float]]
+    kept: str
 
     def lines(self) -> list[str]:
         """Return what the command prints of it."""
-        return [self.meaning, f"next: {self.advice}" + (f": {self.command}" if self.command else "")]
+        step = f"next: {self.advice}" + (f": {self.command}" if self.command else "")
+        return [self.meaning, step, *([self.kept] if self.kept else [])]
 
 
 def make_report(
@@ -80,7 +81,7 @@ def make_report(
             kinds[kind] = len(chosen), float(score.score)
     advice, command = _next_step(out, journal, by_patience)
     buckets = tuple(by_length(sources, outputs, [references]))
-    return TrainingReport(_meaning(pairs), advice, command, pairs, buckets, kinds)
+    return TrainingReport(_meaning(pairs), advice, command, pairs, buckets, kinds, _kept(pairs))
 
 
 def _meaning(pairs: Sequence[TranslatedPair]) -> str:
@@ -93,6 +94,14 @@ def _meaning(pairs: Sequence[TranslatedPair]) -> str:
         f"chrF {chrf:.1f} on {len(pairs):,} validation lines, {exact:.0%} of them exactly the reference and "
         f"{nearly:.0%} nearly (chrF of {NEARLY:g} or more): {use}"
     )
+
+
+def _kept(pairs: Sequence[TranslatedPair]) -> str:
+    """Return in how many translations spans that are not language are those of the source; empty if no line has any."""
+    chosen = [pair for pair in pairs if differing_spans(pair.source, "")[0]]
+    kept = sum(differing_spans(pair.source, pair.output) == ([], []) for pair in chosen)
+    lines = f"{len(chosen):,} lines with placeholders, tags, addresses or numbers"
+    return f"of {lines} {kept:,} are translated with exactly these" if chosen else ""
 
 
 def validations(journal: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from regard.common.errors import LineWarning, UsageError
-from regard.pipeline.translation import SPLIT, TranslatedPart, Translation, as_texts
+from regard.pipeline.translation import SPLIT, TranslatedPart, Translation, as_texts, warn_of_spans
 from regard.runtime.model import Options, RuntimeHypothesis, RuntimeLine, RuntimeModel, available_cores
 from regard.search.line_constraints import NO_CONSTRAINTS, Constraints, constraints_of_each
 
@@ -96,7 +96,9 @@ class RuntimeTranslator:
         results = self.model.translate(lines, options, self._prefixes(constraints, len(lines), search))
         _warn(results)
         threshold = search.get("score_threshold", self.model.score_threshold(options))
-        return [self._translation(line, nbest, readings).with_threshold(threshold) for line in results]
+        translations = [self._translation(line, nbest, readings).with_threshold(threshold) for line in results]
+        warn_of_spans(lines, translations)
+        return translations
 
     def stream(
         self, text: str, constraints: Constraints = NO_CONSTRAINTS, **search: Unpack[SearchOptions]

@@ -17,7 +17,7 @@ from regard.data.text import clean, too_long
 from regard.data.vocabulary import EOS
 from regard.pipeline.base import BasePipeline, read_side
 from regard.pipeline.line_splitter import LineSplitter
-from regard.pipeline.translation import SPLIT, Translation, as_texts, join_parts, last_layer
+from regard.pipeline.translation import SPLIT, Translation, as_texts, join_parts, last_layer, warn_of_spans
 from regard.runtime.engine import DecodeRequest
 from regard.search import NO_CONSTRAINTS, Constraints, Hypothesis, SearchOptions, SearchSettings, is_complete
 from regard.search.forced_decoding import ForcedDecoding, force_decode
@@ -83,6 +83,7 @@ class Translator(BasePipeline):
                     self._warn(index, part.repetition, next(best)[0], segment.constraints, "translation")
                 line_parts.append(part)
             results.append(self._join(line_segments, line_parts, alignments).with_threshold(settings.score_threshold))
+        warn_of_spans(lines, results)
         return results
 
     def stream(

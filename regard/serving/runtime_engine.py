@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from regard.common.errors import RegardError, UsageError
+from regard.data.spans import spans_note
 from regard.runtime.model import ROLES, Options, RuntimeHypothesis, RuntimeLine, RuntimeModel
 from regard.serving.answer_size import AnswerLimit, Turns
 from regard.serving.frames import Message, Replies, start_thread
@@ -201,7 +202,7 @@ class RuntimeEngine:
             "doubtful": any(part.score < threshold for part in line.parts),
             "hypotheses": [self._hypothesis(hypothesis, with_log_probs) for hypothesis in line.hypotheses],
             "source_tokens": self._model.tokens(line.source, False),
-            "warnings": [*line.notes, *_repetitions(line.hypotheses[0])],
+            "warnings": [*line.notes, *_repetitions(line.hypotheses[0]), *_spans(line)],
         }
 
     def _hypothesis(self, hypothesis: RuntimeHypothesis, with_log_probs: bool) -> Message:
@@ -217,6 +218,11 @@ class RuntimeEngine:
             "attention": RawJson(json_pieces(weights)) if weights else None,
             **more,
         }
+
+
+def _spans(line: RuntimeLine) -> list[str]:
+    note = spans_note(" ".join(part.source for part in line.parts), line.hypotheses[0].text)
+    return [] if note is None else [note]
 
 
 def _repetitions(hypothesis: RuntimeHypothesis) -> list[str]:

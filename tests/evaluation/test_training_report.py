@@ -65,6 +65,16 @@ def test_lines_are_counted_by_kind_and_by_what_they_are_good_for() -> None:
     assert "100% nearly (chrF of 80 or more): about so many drafts can stay" in whole.meaning
 
 
+def test_lines_whose_spans_came_back_are_counted() -> None:
+    sources = ["Open {name}", "in %d days", "10 files", "no span"]
+    outputs = ["{name} öffnen", "in Tagen", "10 Dateien {n}", "nichts"]
+    report = make_report(Path("run"), journal(5), False, sources, outputs, outputs)
+    assert report.kept == "of 3 lines with placeholders, tags, addresses or numbers 1 are translated with exactly these"
+    assert report.lines()[2] == report.kept
+    assert "Of 3 lines with placeholders" in render_report(report, "run", journal(5), [])
+    assert len(make_report(Path("run"), journal(5), False, ["a"], ["b"], ["b"]).lines()) == 2
+
+
 def test_the_page_shows_the_best_and_the_worst_once_and_escapes_them() -> None:
     outputs = [*REFERENCES[:-1], "<script>alert(1)</script>"]
     events = journal(5, 10)

@@ -1,0 +1,135 @@
+"""Spans of a line that are not language: placeholders, tags, addresses, paths, code, emoji, symbols, numbers.
+
+A translation should hold each of them exactly once and unchanged. They are found by the table below, kind by kind, from
+left to right; where two begin at the same character, the kind that stands first in the table wins.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from typing import NamedTuple
+
+_NAME = r"[A-Za-z_][\w.-]{0,60}"
+_DOMAIN = r"(?:[A-Za-z0-9](?:[A-Za-z0-9-]{0,60}[A-Za-z0-9])?\.){1,5}"
+_TOP = r"(?:com|org|net|edu|gov|info|io|dev|app|eu|de|fr|kr|uk|jp)"
+_ENDINGS = r"(?:exe|dll|py|js|json|xml|html?|txt|pdf|png|jpe?g|svg|zip|gz|[ct]sv|toml|ya?ml|od[tsp]|docx?)"
+_FLAGS, _SIZE = r"[-\#0+]{0,3}", r"(?:\d{1,3}|\*)?(?:\.(?:\d{1,3}|\*))?"
+_PICTURE = r"[\U0001f300-\U0001faff\u2600-\u27bf\u2b00-\u2bff\u231a-\u23ff][\ufe0f\U0001f3fb-\U0001f3ff]{0,2}"
+KINDS: dict[str, tuple[str, ...]] = {
+    "address": (
+        r"(?:https?|ftp|file)://[^\s<>\"]{0,500}[\w/#=&%+-]",  # without the punctuation of the sentence behind it
+        rf"(?:mailto:)?[\w.+-]{{1,64}}@{_DOMAIN}[A-Za-z]{{2,10}}\b",
+        r"(?:about|chrome|resource):[\w/.#?=-]{0,100}\w",
+        rf"(?<![\w.]){_DOMAIN}{_TOP}\b(?:/[^\s<>\"]{{0,200}}[\w/])?(?![\w.]*@)",
+    ),
+    "tag": (rf"</?{_NAME}(?:\s[^<>]{{0,300}})?/?>",),
+    "entity": (r"&(?:\#\d{1,7}|\#[xX][0-9A-Fa-f]{1,6}|[A-Za-z]\w{1,30});",),
+    # Of an ICU message what stands around its texts, which are language; its other parts are found as it is read.
+    "message": (r"\{\s*\w{1,60}\s*,\s*(?:plural|select|selectordinal)\s*,\s*(?:offset:\d+\s*)?=?\w{1,20}\s*\{",),
+    "placeholder": (
+        r"\{\{[^{}\n]{1,100}\}\}|[$%\#]\{[^{}\n]{1,100}\}",
+        r"\{\s*[$-]?\s*[\w.-]{1,60}(?:\s*[(,:!][^{}\n]{0,100})?\s*\}",
+        rf"%\(\w{{1,60}}\){_FLAGS}{_SIZE}[diouxXeEfFgGcrsa]",
+        rf"(?<![\d%])%(?:\d{{1,2}}\$)?{_FLAGS}{_SIZE}(?:hh|h|ll|l|z)?[diouxXeEfFgGcspnS@]",
+        r"(?<![\w%])%\d{1,2}(?![\w%])",
+        r"(?<![\w$])\$[A-Za-z_]\w{0,60}",
+        r"(?<!\S):\w{1,40}%|(?<![\w%])%\w{2,40}%",
+        r"(?<![\w:]):[a-z_]\w{1,40}\b(?![\w:])",
+        r"(?<!\w)__\w{1,40}?__(?!\w)",
+    ),
+    "token": (r"\[[A-Z]\d{1,4}[A-Z]\]|\#\#\#\w{1,20}\#\#\#|@@\w{1,20}@@",),
+    "mnemonic": (r"\([_&][A-Za-z0-9]\)",),
+    "code": (
+        r"`[^`\n]{1,200}`",
+        r"(?<!\w)\w{1,60}(?:\.\w{1,60}){0,4}\(\)",
+        r"(?<![\w-])--[a-z][\w-]{1,40}(?:=[\w./-]{1,60})?|(?<![\w-])-[A-Za-z](?![\w-])",
+        r"(?<![\w-])[A-Za-z]\w{0,40}_\w{1,60}(?![\w-])",
+    ),
+    "path": (
+        r"(?<![\w/])(?:~|\.{1,2})?(?:/[\w.@+-]{1,100}){2,20}/?",
+        r"(?<!\w)[A-Za-z]:\\[\w.\\-]{1,200}",
+        rf"(?<![\w/.])[\w-]{{1,60}}\.{_ENDINGS}\b",
+    ),
+    "key": (
+        r"(?<!\w)(?:Ctrl|Alt|Shift|Cmd|Command|Option|Meta|Super|Strg)"
+        r"(?:\s?\+\s?(?:[A-Z][a-z]{2,8}|F\d{1,2}|\S(?!\w))){1,4}",
+        r"(?<!\w)F\d{1,2}(?!\w)",
+    ),
+    "emoji": (
+        r"[\U0001f1e6-\U0001f1ff]{2}",
+        r"[\d\#*]\ufe0f?\u20e3",
+        rf"{_PICTURE}(?:\u200d{_PICTURE}){{0,8}}",
+    ),
+    "symbol": (r"[©®™°§¶†‡•→←↑↓⇒☆★]",),
+    "number": (r"\d{1,40}(?:[.,:/\u00a0\u202f'’-]\d{1,40}){0,20}",),
+}
+"""Kinds of spans and their patterns; each takes a bounded number of characters, so that time is linear."""
+SHOWN = 3
+"""Spans that a warning names."""
+_PATTERN = re.compile("|".join(f"(?P<{kind}>{'|'.join(patterns)})" for kind, patterns in KINDS.items()))
+_MESSAGE_PART = re.compile(r"\}\s*=?\w{1,20}\s*\{|\}\s*\}")
+_DIGITS = re.compile(r"\d+")
+
+
+class Span(NamedTuple):
+    """A span of a line between two offsets, and its kind."""
+
+    start: int
+    end: int
+    kind: str
+
+
+def find_spans(line: str) -> list[Span]:
+    """Return the spans of a line in order; no two overlap."""
+    spans, at, messages = list[Span](), 0, 0
+    while at < len(line):
+        match = _PATTERN.search(line, at)
+        part = _MESSAGE_PART.search(line, at) if messages else None
+        if part and (match is None or part.start() <= match.start()):
+            messages -= part[0].endswith("}")
+            spans.append(Span(*part.span(), "message"))
+            at = part.end()
+        elif match is None:
+            break
+        else:
+            messages += match.lastgroup == "message"
+            spans.append(Span(*match.span(), match.lastgroup or ""))
+            at = match.end()
+    return spans
+
+
+def differing_spans(source: str, output: str) -> tuple[list[str], list[str]]:
+    """Return the spans of a source that its translation lacks, and those that it has invented or doubled.
+
+    Numbers are compared by their digits, since languages write the separators in other ways; those of one digit, which
+    may be a word in the other language, are not compared. A number of the translation is invented if another is lost.
+    """
+    before, after = Counter(_compared(source)), Counter(_compared(output))
+    lost, invented = [*(before - after).elements()], [*(after - before).elements()]
+    if not any(map(str.isdigit, lost)):
+        invented = [text for text in invented if not text.isdigit()]  # it may stand for a word: twelve, 12
+    return lost, invented
+
+
+def spans_note(source: str, output: str) -> str | None:
+    """Return a warning that names the spans in which a translation differs from its source; None if it has the same."""
+    lost, invented = differing_spans(source, output)
+    parts = [f"lacks {_listed(lost)} of its source"] * bool(lost)
+    parts += [f"has {_listed(invented)}, which its source has not"] * bool(invented)
+    return f"the translation {' and '.join(parts)}; mend it by hand" if parts else None
+
+
+def _listed(spans: list[str]) -> str:
+    shown = ", ".join(map(repr, spans[:SHOWN]))
+    return shown + f" and {len(spans) - SHOWN} more" * (len(spans) > SHOWN)
+
+
+def _compared(line: str) -> Iterator[str]:
+    for start, end, kind in find_spans(line):
+        text = line[start:end]
+        if kind != "number":
+            yield text
+        elif len(digits := "".join(_DIGITS.findall(text))) > 1:
+            yield digits

@@ -1,0 +1,92 @@
+"""Spans that are not language: found whole, by kind, and compared between a line and its translation."""
+
+from __future__ import annotations
+
+import pytest
+
+from regard.data.spans import KINDS, differing_spans, find_spans, spans_note
+
+LINES: dict[str, list[str]] = {
+    "address": [
+        "https://example.com/a_(b)?x=1",
+        "me@example.org",
+        "about:config",
+        "example.com/path",
+        "mailto:a.b@c.de",
+    ],
+    "tag": ["<a href='x'>", "</a>", "<br/>", '<x id="0"/>'],
+    "entity": ["&nbsp;", "&#8364;", "&#x20AC;"],
+    "message": ["{n, plural, one {", "{who, select, other {"],
+    "placeholder": [
+        *("{name}", "{0}", "{{a.b}}", "{ $name }", "{ -brand-short-name }", "{0:.2f}", "${x}", "%{count}"),
+        *("%s", "%1$S", "%-5.2f", "%ld", "%(n)s", "%1", "$x", ":total%", "%NAME%", ":count", "__count__"),
+    ],
+    "token": ["[X8X]", "###T01###", "@@0@@"],
+    "mnemonic": ["(_O)", "(&F)"],
+    "code": ["`ls -la`", "foo()", "os.path.join()", "--keep=3", "-v", "snake_case"],
+    "path": ["/etc/passwd", "~/a/b", r"C:\Users\me", "notes.txt"],
+    "key": ["Ctrl+Shift+T", "Ctrl + F5", "Alt+F4", "F5"],
+    "emoji": ["👩\u200d👩\u200d👧", "🇰🇷", "❤️", "5️⃣", "👍🏽"],
+    "symbol": ["©", "°", "→"],
+    "number": ["7", "3.5", "12:30", "2024-05-06", "1,000,000"],
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_is_found_whole_and_unchanged(kind: str) -> None:
+    for text in LINES[kind]:
+        line = f"Press {text} to go on"
+        assert [(line[start:end], found) for start, end, found in find_spans(line)] == [(text, kind)]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        *("and/or", "a state-of-the-art idea, e.g. this", "Spalten und -zeilen", "a < b > c", "Note: this", "me & you"),
+        *("{", "}", "{}", "100%", "the README", "what?!", "나는 빵을 먹고 있었다", "it's a_", "", "I :D", "$ 5%"),
+    ],
+)
+def test_language_is_no_span(line: str) -> None:
+    assert [line[span.start : span.end] for span in find_spans(line) if span.kind != "number"] == []
+
+
+def test_the_texts_of_a_message_are_language() -> None:
+    line = "Saw {n, plural, =0 {no dog} one {a dog} other {{n} dogs}} }} today"
+    assert [line[start:end] for start, end, _ in find_spans(line)] == [
+        "{n, plural, =0 {",
+        "} one {",
+        "} other {",
+        "{n}",
+        "}}",
+    ]
+
+
+def test_a_span_ends_before_the_punctuation_of_its_sentence() -> None:
+    line = "See (https://example.com/a), or www.example.org. Then run `x`."
+    spans = [line[start:end] for start, end, _ in find_spans(line)]
+    assert spans == ["https://example.com/a", "www.example.org", "`x`"]
+
+
+@pytest.mark.parametrize(
+    "text", ["{", "%", "a.", "__", "<a ", "1,", "/a", "a@", "-", "`", "a_", "Ctrl+", ":a", "{a, plural, one {"]
+)
+def test_spans_of_any_line_are_in_order_and_do_not_overlap(text: str) -> None:
+    line = text * 5000
+    ends = [0]
+    for start, end, _ in find_spans(line):
+        assert ends[-1] <= start < end <= len(line)
+        ends.append(end)
+
+
+def test_what_a_translation_lacks_and_what_it_has_invented() -> None:
+    assert differing_spans("Open {name} in %s, %s", "%s {nom} öffnen") == (["{name}", "%s"], ["{nom}"])
+    assert differing_spans("1,234.5 kg", "1.234,5 kg") == ([], []), "separators are the language's"
+    assert differing_spans("2 dogs, 12 cats", "zwei Hunde, zwölf Katzen") == (["12"], [])
+    assert differing_spans("12 cats", "21 Katzen") == (["12"], ["21"])
+    assert differing_spans("twelve cats", "12 Katzen") == ([], [])
+    assert spans_note("Open {name}", "{name} öffnen") is None
+    assert spans_note("Open {a}", "{b}") == (
+        "the translation lacks '{a}' of its source and has '{b}', which its source has not; mend it by hand"
+    )
+    many = spans_note("{a} {b} {c} {d} {e}", "")
+    assert many == "the translation lacks '{a}', '{b}', '{c}' and 2 more of its source; mend it by hand"

@@ -37,11 +37,26 @@ pytest.register_assert_rewrite("laws.models", "laws.learning")
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # started in the background: commands under test need it
     signal.signal(signal.SIGINT, signal.default_int_handler)
 WHOLE = os.environ.get("REGARD_MODELS") == "all"
-SYSTEM, UNITS = (
-    ("cli", "demo", "interchange", "serving"),
-    ("test_in_flags.py", "test_option_units.py", "test_progress.py"),
-)
-"""Folders of system tests, and the files in them that are tests of units."""
+SYSTEM = {
+    "cli": {"test_in_flags.py", "test_option_units.py", "test_progress.py"},
+    "demo": set[str](),
+    "interchange": set[str](),
+    "serving": {
+        "test_answers.py",
+        "test_deepl.py",
+        "test_libretranslate.py",
+        "test_own_endpoints.py",
+        "test_server_bad_input.py",
+        "test_server_docs.py",
+        "test_server_keys.py",
+        "test_server_limits.py",
+        "test_server_metrics.py",
+        "test_server_pairs.py",
+        "test_server_schema.py",
+        "test_server_security.py",
+    },
+}
+"""Folders of system tests, and the files in them that are tests of units: of servers those over a service without model."""
 COSTS: dict[str, float] = json.loads((Path(__file__).parent / "costs.json").read_text(encoding="utf-8"))
 """Seconds of a case of the tests that take longest; `python tests/costs.py` writes the file."""
 QUICK_SECONDS = 0.2
@@ -126,10 +141,14 @@ def _seed_every_test() -> Iterator[None]:
     generator.set_state(before)
 
 
+def _is_system(path: Path) -> bool:
+    units = SYSTEM.get(path.parent.name)
+    return path.is_file() and units is not None and path.name not in units
+
+
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """Leave files of system tests unread if none of their tests can be selected."""
-    is_system = collection_path.parent.name in SYSTEM and collection_path.name not in UNITS
-    return True if is_system and "not system" in config.option.markexpr else None
+    return True if "not system" in config.option.markexpr and _is_system(collection_path) else None
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -140,7 +159,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """
     numbers, seconds = Counter[str](), Counter[str]()
     for item in items:
-        if item.path.parent.name in SYSTEM and item.path.name not in UNITS:
+        if _is_system(item.path):
             item.add_marker(pytest.mark.system)
         if not WHOLE and item.get_closest_marker("broad"):
             test = item.nodeid.partition("[")[0]

@@ -18,6 +18,8 @@ if (problem := native.why_unavailable()) is not None:
 
 PREFIXES = ["", "I", "나는 빵을", "book read", "I go home I go home"]
 LONG = " ".join(f"{sentence}." for sentence in SENTENCES * 4)
+ROUNDING = 1e-5
+"""Of float32 in the score of an unlikely target (−82 for 14 tokens), by AVX-512 as by AVX2."""
 OPTIONS = [
     {"beam": 1},
     {"beam": 5, "nbest": 5},
@@ -54,9 +56,10 @@ def test_prefixes_are_continued_as_the_translator_does(make: Maker, encoder: str
         expected = translator.translate(lines, constraints=constraints, **options)
         for one, other in zip(actual, expected, strict=True):
             assert (one.text, one.tokens) == (other.text, other.tokens)
-            assert one.score == pytest.approx(other.score, abs=2e-4)
+            assert one.score == pytest.approx(other.score, abs=2e-4, rel=ROUNDING)
             assert [h.tokens for h in one.nbest] == [h.tokens for h in other.nbest]
-            assert [h.score for h in one.nbest] == pytest.approx([h.score for h in other.nbest], abs=2e-4)
+            scores = [h.score for h in other.nbest]
+            assert [h.score for h in one.nbest] == pytest.approx(scores, abs=2e-4, rel=ROUNDING)
 
 
 @pytest.mark.parametrize(("encoder", "decoder"), [("transformer", "transformer"), ("recurrent", "recurrent")])

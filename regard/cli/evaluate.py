@@ -260,7 +260,7 @@ def _read_parallel(source: str, reference: list[str]) -> tuple[list[str], list[l
 
     Raises DataError if they do not have the same number of lines, UsageError for files that are not lines of text.
     """
-    from regard.data.file_kinds import input_kind
+    from regard.data.file_kinds import holds_tabs, input_kind
     from regard.data.text import nfc, read_parallel
 
     kinds = {path: input_kind(Path(path)) for path in (source, *reference)}
@@ -268,7 +268,7 @@ def _read_parallel(source: str, reference: list[str]) -> tuple[list[str], list[l
     if causes:
         raise UsageError(*causes)
     sources, *references = read_parallel([source, *reference])
-    if sum("\t" in line for line in sources) > len(sources) / 2:
+    if holds_tabs(Path(source)):
         warn(f"{source}: most lines hold tabs; if it is a file of pairs, give it as --pairs")
     composed = [[nfc(line) for line in lines] for lines in references]
     for path, lines, before in zip(reference, composed, references, strict=True):

@@ -227,7 +227,7 @@ def _runtime_file(context: typer.Context, runs: list[Path], device: str, precisi
 
 def _find_input(context: typer.Context) -> Literal["text", "jsonl", "html", "xml"]:
     """Return what the input is, `auto` resolved. Raises UsageError if FILE is a text, or other options do not fit."""
-    from regard.data.file_kinds import input_kind
+    from regard.data.file_kinds import holds_tabs, input_kind
     from regard.data.text import data_path
 
     given = context.params
@@ -237,6 +237,8 @@ def _find_input(context: typer.Context) -> Literal["text", "jsonl", "html", "xml
         raise UsageError(f"{file[:80]}: no such file; {how}")
     if given["input"] == "auto":
         given["input"] = "text" if is_stream else input_kind(data_path(file))
+        if given["input"] == "text" and not is_stream and holds_tabs(data_path(file)):
+            warn(f"{file}: most lines hold tabs; of pairs or a table translate one column: `cut -f1`")
     if given["input"] in ("html", "xml") and (others := options.given_flags(context, NOT_FOR_PAGES)):
         why = f"{file} is {given['input'].upper()}, which is translated once, and as a whole"
         raise UsageError(

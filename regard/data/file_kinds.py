@@ -51,14 +51,24 @@ def binary_kind(path: Path) -> str | None:
 
 def input_kind(path: Path) -> str:
     """Return how a file is read: text, jsonl, html or xml. Raises DataError for one that is plainly of another kind."""
-    start = b""
-    with contextlib.suppress(OSError, EOFError, zlib.error):  # a regular file's reader says what is wrong with it
-        if path.is_file():
-            with path.open("rb") as raw, gzip.open(raw, "rb") if path.name.endswith(".gz") else raw as file:
-                start = file.read(_HEAD).removeprefix(b"\xef\xbb\xbf")
+    start = _head(path).removeprefix(b"\xef\xbb\xbf")
     subject = f"{path.name.lower().removesuffix('.gz')}\n{start.decode('latin-1')}"
     kind = next((kind for kind, pattern in _MARKED.items() if re.match(pattern, subject)), "text")
     if kind not in ("text", "jsonl", "html", "xml"):
         why = f"is {kind}, not lines of text: save its sentences as plain text, one a line"
         raise DataError(f"{path}: {why}, or give `input=text` to translate every line as it stands")
     return kind
+
+
+def holds_tabs(path: Path) -> bool:
+    """Return whether most lines at the beginning of a file hold tabs, as those of pairs and tables do."""
+    lines = _head(path).splitlines()
+    return sum(b"\t" in line.strip() for line in lines) > len(lines) / 2
+
+
+def _head(path: Path) -> bytes:
+    with contextlib.suppress(OSError, EOFError, zlib.error):  # a regular file's reader says what is wrong with it
+        if path.is_file():
+            with path.open("rb") as raw, gzip.open(raw, "rb") if path.name.endswith(".gz") else raw as file:
+                return file.read(_HEAD)
+    return b""

@@ -184,3 +184,4 @@ def test_lines_with_tabs_are_warned_of(regard: Command, transformer: Path, tmp_p
     (tmp_path / "pairs").write_text("a b\tc d\n" * 3, encoding="utf-8")
     done = regard("evaluate", transformer, "--source", tmp_path / "pairs", "--reference", tmp_path / "pairs")
     assert "most lines hold tabs; if it is a file of pairs, give it as --pairs" in done.err
+    assert "most lines hold tabs; of pairs or a table" in regard("translate", transformer, tmp_path / "pairs").err

@@ -1,12 +1,14 @@
 """Train small models with different settings for equal processor time, to measure which suit which data.
 
     python benchmarks/settings_grid.py DATA OUT --arms ARMS.toml [--corpora NAME ...] [--seconds 720] [--seeds 1]
+    python benchmarks/settings_grid.py DATA OUT --corpora --write regard/training/reached.toml
 
 DATA is the folder with the corpora (multi30k, koen, ted_enfr, localisation), OUT that of results, --arms a TOML file
 with a table of settings for each arm. A run uses one thread; two run side by side, and each is judged by the processor
 seconds of its training, without validation. A result is a JSON file in OUT, one for each corpus, arm and seed; those
 that exist are not run again, so that a stopped grid is continued by the same command. The table at the end shows chrF
-on validation pairs, interpolated at each mark of processor seconds.
+on validation pairs, interpolated at each mark of processor seconds. --write stores what the arm "auto", which sets
+nothing, reached: `regard train` tells it to those who train on about as many pairs.
 """
 
 from __future__ import annotations
@@ -41,6 +43,18 @@ CORPORA: dict[str, tuple[str, str, int]] = {
     "ted": ("ted_enfr", "en-fr", 10**9),
 }
 """The folder of each corpus, its form, and how many of its first pairs are used."""
+DESCRIPTIONS = {
+    "hsb": "strings of a program, English to Upper Sorbian",
+    "ko": "strings of a program, English to Korean",
+    "lohelp": "paragraphs of a program's help, English to Korean",
+    "koen10k": "sentences of spoken Korean, to English",
+    "koen46k": "sentences of spoken Korean, to English",
+    "multi1k": "captions of pictures, English to German",
+    "multi3k": "captions of pictures, English to German",
+    "multi29k": "captions of pictures, English to German",
+    "ted": "sentences of talks, English to French",
+}
+"""The corpora that --write stores, as `regard train` calls them."""
 
 
 def corpus_pairs(data: Path, name: str, split: str) -> Iterator[str]:
@@ -83,6 +97,8 @@ def train_arm(data: Path, name: str, settings: dict[str, Any], seconds: float, o
         every = max(5, round(settings.pop("validate_tokens", 100_000) / settings.get("batching.tokens", 4096) / 5) * 5)
         values = {"training.validate_every": every, "training.log_every": 5, "training.patience": 10**6} | settings
         run.train(out=Path(folder) / "run", settings=values, threads=1, report=report, **files)
+    if not points or points[-1]["cpu"] < seconds:
+        raise SystemExit("stopped before its time: run it again")
     out.write_text(json.dumps({"settings": settings, "points": points}, indent=1), encoding="utf-8")
 
 
@@ -107,6 +123,20 @@ def table(out: Path) -> Iterator[str]:
         yield f"| {name} | {arm} | {cells} | {points[-1]['update']:,}, {points[-1]['tokens'] / 1e6:.2f} M |"
 
 
+def reached(data: Path, out: Path) -> dict[str, Any]:
+    """Return pairs, characters and the mean chrF at each mark of the corpora that the arm "auto" was trained on."""
+    corpora = []
+    for name, description in DESCRIPTIONS.items():
+        runs = [json.loads(path.read_text(encoding="utf-8"))["points"] for path in out.glob(f"{name}+auto.*.json")]
+        values = {mark: [chrf_at(points, mark) for points in runs] for mark in MARKS}
+        means = {str(mark): round(sum(v) / len(v), 1) for mark, v in values.items() if v and None not in v}
+        if means:
+            lines = list(corpus_pairs(data, name, "train"))
+            characters = sum(map(len, lines)) - len(lines)
+            corpora.append({"text": description, "pairs": len(lines), "characters": characters, "chrf": means})
+    return {"corpora": corpora}
+
+
 def main() -> None:
     """Run what is missing of the grid, two runs at a time, and print the table."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
@@ -117,6 +147,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=720)
     parser.add_argument("--seeds", type=int, nargs="*", default=[1])
     parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--write", type=Path, help="the TOML file that what was reached is written to")
     parser.add_argument("--child", help=argparse.SUPPRESS)
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
@@ -142,6 +173,11 @@ def main() -> None:
 
     with ThreadPoolExecutor(options.jobs) as pool:
         list(pool.map(start, jobs))
+    if options.write:
+        import tomli_w
+
+        note = "# Written by benchmarks/settings_grid.py: chrF by processor seconds of one thread.\n"
+        options.write.write_text(note + tomli_w.dumps(reached(options.data, options.out)), encoding="utf-8")
     print("\n".join(table(options.out)))
 
 

@@ -81,6 +81,7 @@ RUN_FILES = [
 ]
 RUN_FILES += ["valid.tsv", "test.tsv", PAGE, "source.model", "target.model", "checkpoints", "shards", "images", "board"]
 """What training reads and writes in a run folder."""
+BEAM_TIMES = 2.0  # how many times as long a line takes in the default search as in a validation
 DOUBTFUL, MOST_SCORED = 0.03, 500  # share of validation lines that count as doubtful; lines that are scored for it
 _REMEDY = f"copy it again from where the run was trained, or delete it: `resume=True` writes {CONFIG} anew"
 
@@ -321,7 +322,8 @@ class _Session:
         )
         validate = make_validator(data.valid, data.tokenizer, settings, recipe.training.validate_with)
         report = with_tensorboard(self.report, self.out, recipe.training.tensorboard and self.world.is_main)
-        trainer = Trainer(model, data.batches, recipe, self.out, validate, report, self.world)
+        closings = _closings(data, recipe.training.validate_with)
+        trainer = Trainer(model, data.batches, recipe, self.out, validate, report, self.world, closings)
         if self.resume:
             if not trainer.resume():
                 self.say("there is no checkpoint yet: starting from the beginning")
@@ -494,6 +496,14 @@ def _learn_languages(languages: Languages, sample: tuple[Sequence[str], Sequence
             f"languages unknown ({languages.source or '?'} → {languages.target or '?'}): name them with `languages=`, "
             "such as `languages=en,hsb` or `languages=English,Upper Sorbian`; BLEU, sentences and pages depend on them"
         )
+
+
+def _closings(data: PreparedData, validated: int) -> float:
+    """Return how many times as long as a validation the end of a run takes: one more, and translations with a beam."""
+    if not isinstance(data.valid, Corpus):
+        return 1.0
+    lines = min(MOST_SCORED, len(data.valid)) + (0 if data.test is None else len(data.test))
+    return 1 + BEAM_TIMES * lines / max(1, min(validated, len(data.valid)))
 
 
 def _own_settings(recipe: Recipe, out: Path) -> FolderSettings:

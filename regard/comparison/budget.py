@@ -26,7 +26,7 @@ PLAN, RUNS = "plan.json", "runs"
 VALIDATIONS = 10
 """Validations of a run, so that learning curves have points even of a short one."""
 WARMUP = 8
-"""At most one in so many updates warms up, as with `regard train --budget`."""
+"""At most one in so many updates warms up."""
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ The rule was measured: `benchmarks/settings_grid.py` trains models of many setti
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import chain, islice
@@ -12,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from regard.common.errors import RegardError
+from regard.common.reading import package_toml
 from regard.data.corpus import CorpusSettings
 from regard.data.pairs import PairReader
 from regard.training.recipe import Recipe
@@ -24,6 +26,10 @@ TOKENS = 4096, 2048, 1024
 """Tokens of an update, of which the most are taken that leave an epoch its updates."""
 EPOCH_UPDATES = 150
 """Updates that an epoch should have."""
+SMALLEST = "transformer-tiny"
+"""The preset of a small corpus."""
+SHALLOW = 300_000
+"""Tokens of an epoch up to which a shallower model with less dropout is better in the time that one gives it."""
 _CHARACTERS_A_TOKEN = 4
 
 
@@ -39,10 +45,10 @@ class CorpusSize:
 def corpus_size(data: CorpusSettings) -> CorpusSize | None:
     """Count pairs and characters; None from `MANY` pairs on, for images, and for files that cannot be read.
 
-    Pipes, which can be read only once and may block, and addresses are not opened: None, too.
+    Pipes, which can be read only once and may block, are not opened: None, too.
     """
     paths = [path for files in data.training_files.values() for path in files.paths.values()]
-    if not all(isinstance(path, Path) and path.is_file() for path in paths):
+    if not all(path.is_file() for path in paths if isinstance(path, Path)):
         return None
     try:
         pairs = chain.from_iterable(map(PairReader, data.training_files.values()))
@@ -56,18 +62,23 @@ def corpus_size(data: CorpusSettings) -> CorpusSize | None:
     return CorpusSize(len(rows), sum(len(source) + len(target) for source, target in rows), constant)
 
 
-def suitable(size: CorpusSize) -> dict[str, Any]:
-    """Return the values of a recipe that suit a corpus of this size.
+def suitable(size: CorpusSize, preset: str) -> dict[str, Any]:
+    """Return the values beside those of a preset that suit a corpus of this size.
 
     A small corpus wants small updates: what counts in the first hour is their number. An epoch has at least 150 of
     them, of 1,024 to 4,096 tokens (30,000 pairs want about 1,000: Gowda and May, 2020). Every other epoch is validated.
+    The smallest preset has two layers of four then (fewer, too, in Araabi and Monz, 2020), and half of its dropout.
     """
     epoch = size.characters / 2 / _CHARACTERS_A_TOKEN
     tokens = next((n for n in TOKENS if epoch / n >= EPOCH_UPDATES), TOKENS[-1])
-    return {
+    values: dict[str, Any] = {
         "batching": {"tokens": tokens},
         "training": {"validate_every": min(500, max(100, int(round(2 * epoch / tokens, -2))))},
     }
+    if preset == SMALLEST and epoch <= SHALLOW:
+        side = {"layers": 2, "dropout": 0.1}
+        values["model"] = {"encoder": side, "decoder": side}
+    return values
 
 
 def describe(size: CorpusSize, recipe: Recipe) -> Iterator[str]:
@@ -76,8 +87,28 @@ def describe(size: CorpusSize, recipe: Recipe) -> Iterator[str]:
         yield f"{size.pairs:,} pairs are enough to try the commands; to learn a language takes some thousands"
     for side in size.constant:
         yield f"every line of the {side} is the same: nothing can be learnt from such pairs; check the files"
+    chosen: dict[str, Any] = {
+        "batching.tokens": recipe.batching.tokens,
+        "training.validate_every": recipe.training.validate_every,
+    }
+    chosen |= {f"model.{name}": getattr(recipe.model.encoder, name, None) for name in ("layers", "dropout")}
+    settings = ", ".join(f"{name} {value:,}" for name, value in chosen.items() if value is not None)
     yield (
-        f"settings for {size.pairs:,} pairs with {size.characters:,} characters: batching.tokens "
-        f"{recipe.batching.tokens:,}, training.validate_every "
-        f"{recipe.training.validate_every:,} (docs/training.md; --set or --preset choose others)"
+        f"settings for {size.pairs:,} pairs with {size.characters:,} characters: {settings} (docs/training.md; "
+        "--set or --preset choose others)"
     )
+    if size.pairs >= FEW:
+        yield _comparison(size)
+
+
+def _comparison(size: CorpusSize) -> str:
+    """Return what the corpus nearest in pairs and in their length reached, of those that the rule was measured on."""
+    corpora = package_toml("regard.training", "reached.toml")["corpora"]
+
+    def distance(corpus: dict[str, Any]) -> float:
+        pairs, characters = size.pairs / corpus["pairs"], size.characters / corpus["characters"]
+        return abs(math.log(pairs)) + abs(math.log(characters / pairs))
+
+    nearest = min(corpora, key=distance)
+    scores = ", ".join(f"{chrf:.0f} after {int(mark) // 60}" for mark, chrf in nearest["chrf"].items())
+    return f"for comparison: {nearest['pairs']:,} {nearest['text']}, came to chrF {scores} minutes of one processor"

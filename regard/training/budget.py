@@ -18,6 +18,7 @@ from regard.training.schedule import learning_rate
 from regard.training.updater import Updater
 
 EPOCHS, TOKENS_PER_WEIGHT = 40, 20  # of enough training
+WARMUP = 4  # one update of so many warms up, at most
 WARM_UP, TIMED = 1, 2  # updates of a trial
 
 _TIME = re.compile(r"(?:(\d+(?:\.\d+)?)h)?(?:(\d+(?:\.\d+)?)m(?:in)?)?(?:(\d+(?:\.\d+)?)s)?")
@@ -77,7 +78,7 @@ def choose(
         if problem is not None:  # outside the except clause, which holds tensors; larger sizes will not fit either
             report.append(problem)
             break
-        updates = max(1, int(minutes * 60 / result.seconds))
+        updates = int(minutes * 60 / result.seconds)
         tokens, enough = updates * result.tokens, min(EPOCHS * epoch_tokens, TOKENS_PER_WEIGHT * result.weights)
         speed, epochs = result.tokens / result.seconds, tokens / epoch_tokens
         report.append(
@@ -85,11 +86,16 @@ def choose(
             f"{updates:,} updates, {epochs:.1f} epochs, {tokens / enough:.0%} of enough training"
         )
         if best is None or tokens >= enough:
-            warmup = min(recipe.schedule.warmup, max(1, updates // 8))
+            warmup = min(recipe.schedule.warmup, max(1, updates // WARMUP))
             best = (name, updates, warmup, result)
     if best is None:
         raise TrainingError(f"`budget=`: {report[-1]}; take a smaller model or batching.tokens")
     name, updates, warmup, result = best
+    if not updates:
+        raise TrainingError(
+            f"`budget=`: {60 * minutes:.3g} seconds are too few for one update, which takes {result.seconds:.2g} here; "
+            "give more"
+        )
     recipe = recipes[name]
     recipe = recipe.with_values(
         training={**recipe.training.model_dump(), "minutes": minutes},

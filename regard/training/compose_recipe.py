@@ -16,14 +16,14 @@ from regard.data.corpus import CorpusSettings
 from regard.data.languages import Languages, parse_languages
 from regard.data.tokenizer import Tokenizer
 from regard.model_folder import FolderSettings, load_settings, load_tokenizer, read_weights, shapes_of
-from regard.training.auto_settings import CorpusSize, corpus_size, describe, suitable
+from regard.training.auto_settings import SMALLEST, CorpusSize, corpus_size, describe, suitable
 from regard.training.budget import minutes_of
 from regard.training.recipe import Recipe, preset, read_run_recipe
 from regard.training.schedule import ScheduleSettings, learning_rate
 
-TEXT, CAPTIONS = "transformer-tiny", "caption-transformer"
+TEXT, CAPTIONS = SMALLEST, "caption-transformer"
 """Default presets."""
-SIZES = ("transformer-tiny", "transformer-small", "transformer-base")
+SIZES = (SMALLEST, "transformer-small", "transformer-base")
 """Presets that a time budget chooses from, small to large."""
 
 
@@ -129,9 +129,10 @@ class TrainRequest:
         if name is not None or not _names_a_model(values):
             data = override(merge(values, above), overrides)["data"]
             images = isinstance(data, dict) and data.get("images")
-            start = preset(str(name or size or (CAPTIONS if images else TEXT)))
+            start_name = str(name or size or (CAPTIONS if images else TEXT))
+            start = preset(start_name)
             if name is None and isinstance(data, dict) and not images and not self.resume:
-                start = merge(start, self._suitable(data))
+                start = merge(start, self._suitable(data, start_name))
             values = merge(start, values)
         above |= {"training": {"parent": str(parent.path)}} if parent is not None else {}
         recipe = Recipe.parse(override(merge(values, above), overrides), where)
@@ -152,15 +153,15 @@ class TrainRequest:
         """Describe in a line the settings that suit the corpus, if `compose` has chosen some."""
         return [line for size in self._corpora if size is not None for line in describe(size, recipe)]
 
-    def _suitable(self, data: Any) -> dict[str, Any]:
-        """The values that suit the corpus, which is read once; none if its settings or files are wrong."""
+    def _suitable(self, data: Any, name: str) -> dict[str, Any]:
+        """The values that suit the corpus beside those of a preset; it is read once. None if it cannot be read."""
         if not self._corpora:
             try:
                 self._corpora.append(corpus_size(CorpusSettings.parse(data, "data")))
             except ConfigurationError:  # `compose` names it with all others
                 self._corpora.append(None)
         (size,) = self._corpora
-        return {} if size is None else suitable(size)
+        return {} if size is None else suitable(size, name)
 
     def _read(self, out: Path | None) -> tuple[dict[str, Any], str]:
         """The values to begin with, and the name of their origin for messages."""

@@ -37,7 +37,7 @@ Validate = Callable[[Model], dict[str, Any]]  # loss, chrf, bleu, of captions ci
 Batches = list[tuple[int, TrainingBatch]]  # micro-batches of this process with their indices in the update
 RECENT = 120.0  # seconds by whose pace the time left is estimated
 CLOSING = 0.03  # share of the time that the end of a run is expected to take before there was a validation
-CLOSINGS = 3.0  # how many times a validation it takes: one more, the learning of a threshold, the test
+CLOSINGS = 3.0  # how many times a validation it takes, by default
 PROGRESS = 1.0  # seconds between two reports of progress
 
 
@@ -89,7 +89,8 @@ class Outcome:
 class Trainer:
     """Trains a model in a run folder. `report` is called with each event as it is written to the journal.
 
-    Each process of `world` computes its share of every update; the main one validates, writes and reports.
+    Each process of `world` computes its share of every update; the main one validates, writes and reports. The end of
+    the run, which `training.minutes` includes, is expected to take `closings` times as long as a validation.
     """
 
     def __init__(
@@ -101,9 +102,10 @@ class Trainer:
         validate: Validate,
         report: Report | None = None,
         world: World | None = None,
+        closings: float = CLOSINGS,
     ) -> None:
         self.model, self.batches, self.recipe, self.folder = model, batches, recipe, folder
-        self.validate, self.report, self.world = validate, report, world or World()
+        self.validate, self.report, self.world, self.closings = validate, report, world or World(), closings
         self.settings = recipe.training
         _check_per_update(batches, self.world, self.settings.sharded == "layers")
         self.updater = Updater(model, recipe, -(-batches.per_update // self.world.size), self.world)
@@ -328,7 +330,7 @@ class Trainer:
         best = progress.best_update == progress.update
         sums = {"tokens": progress.tokens, "seconds": progress.seconds, "validation_seconds": seconds}
         self._record("valid", update=progress.update, **scores, best=best, **sums)
-        (progress.closing,) = self.world.broadcast(CLOSINGS * (time.perf_counter() - began))
+        (progress.closing,) = self.world.broadcast(self.closings * (time.perf_counter() - began))
         self._save_checkpoint()
 
     def _save_weights(self) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 from pathlib import Path
 
@@ -432,7 +433,8 @@ def test_a_budget_shortens_the_warm_up_of_a_given_size(regard: Command, corpus: 
     done = regard("train", *corpus, *options, "--budget", "6s", "--out", "run")
     assert "chosen: transformer-tiny for " in done.err
     recipe = read_toml("run/train.toml")
-    assert recipe["schedule"]["warmup"] <= max(1, recipe["training"]["updates"] // 8)
+    (expected,) = re.findall(r"about ([\d,]+) updates", done.err)
+    assert recipe["schedule"]["warmup"] == max(1, int(expected.replace(",", "")) // 4)
 
 
 ALONE = {

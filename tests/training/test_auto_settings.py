@@ -11,7 +11,7 @@ from systems import posix
 
 from regard.data.corpus import CorpusSettings
 from regard.training import auto_settings
-from regard.training.auto_settings import CorpusSize, corpus_size, suitable
+from regard.training.auto_settings import SMALLEST, CorpusSize, corpus_size, describe, suitable
 from regard.training.compose_recipe import SIZES, TrainRequest, data_table
 
 
@@ -46,8 +46,32 @@ def test_of_a_large_corpus_no_more_is_read(pairs: Path, monkeypatch: pytest.Monk
     [(100, 1024, 100), (900_000, 1024, 200), (1_800_000, 1024, 400), (3_800_000, 2048, 500), (7_000_000, 4096, 400)],
 )
 def test_an_epoch_has_enough_updates(characters: int, tokens: int, every: int) -> None:
-    values = suitable(CorpusSize(1000, characters))
+    values = suitable(CorpusSize(1000, characters), SMALLEST)
     assert (values["batching"]["tokens"], values["training"]["validate_every"]) == (tokens, every)
+
+
+def test_a_small_corpus_has_a_shallow_model_of_the_smallest_size(pairs: Path) -> None:
+    recipe = TrainRequest(data=data_table(pairs=pairs)).compose()
+    assert (recipe.model.encoder.layers, recipe.model.decoder.layers) == (2, 2)
+    assert (recipe.model.encoder.dropout, recipe.model.decoder.dropout) == (0.1, 0.1)
+    set_deeper = TrainRequest(data=data_table(pairs=pairs), settings={"model.encoder.layers": 3}).compose()
+    assert (set_deeper.model.encoder.layers, set_deeper.model.decoder.layers) == (3, 2)
+    assert "model" in suitable(CorpusSize(10_000, 8 * auto_settings.SHALLOW), SMALLEST)
+    assert "model" not in suitable(CorpusSize(10_000, 8 * auto_settings.SHALLOW + 8), SMALLEST)
+    assert "model" not in suitable(CorpusSize(10_000, 100), "transformer-small")
+
+
+def test_the_corpus_most_alike_is_named(monkeypatch: pytest.MonkeyPatch, pairs: Path) -> None:
+    corpora = [
+        {"text": "strings", "pairs": 1000, "characters": 50_000, "chrf": {"240": 20.4, "720": 31.5}},
+        {"text": "sentences", "pairs": 1000, "characters": 200_000, "chrf": {"720": 11.0}},
+    ]
+    monkeypatch.setattr(auto_settings, "package_toml", lambda *_: {"corpora": corpora})
+    recipe = TrainRequest(data=data_table(pairs=pairs)).compose()
+    *_, line = describe(CorpusSize(2000, 150_000), recipe)
+    assert line == "for comparison: 1,000 strings, came to chrF 20 after 4, 32 after 12 minutes of one processor"
+    *_, line = describe(CorpusSize(500, 80_000), recipe)
+    assert line.startswith("for comparison: 1,000 sentences")
 
 
 @pytest.mark.parametrize(
@@ -76,7 +100,7 @@ def test_presets_and_settings_go_before(arguments: dict[str, Any], tokens: int, 
 def test_a_side_whose_lines_are_all_alike_is_said(tmp_path: Path) -> None:
     (tmp_path / "same.tsv").write_text("".join(f"line {i}\tnichts\n" for i in range(300)), encoding="utf-8")
     request = TrainRequest(data=data_table(pairs=tmp_path / "same.tsv"))
-    first, _ = request.describe_choices(request.compose())
+    first, *_ = request.describe_choices(request.compose())
     assert first.startswith("every line of the target is the same: nothing can be learnt")
 
 

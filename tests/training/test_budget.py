@@ -55,7 +55,10 @@ def _recipes() -> dict[str, Recipe]:
 
 
 @pytest.mark.parametrize(("minutes", "expected"), [(1e-6, "small"), (1000.0, "large")])
-def test_the_largest_size_within_the_budget_else_the_smallest_is_chosen(minutes: float, expected: str) -> None:
+def test_the_largest_size_within_the_budget_else_the_smallest_is_chosen(
+    monkeypatch: pytest.MonkeyPatch, minutes: float, expected: str
+) -> None:
+    monkeypatch.setattr("regard.training.budget.trial", lambda *_: Trial(1e-6, 20, 100, 4))
     recipes = _recipes()
     examples = [Example([4 + i % 16, 5, EOS], [4 + i % 16, EOS]) for i in range(40)]
     batches = BatchStream(examples, recipes["small"].batching, 1)
@@ -63,9 +66,17 @@ def test_the_largest_size_within_the_budget_else_the_smallest_is_chosen(minutes:
     assert choice.preset == expected
     assert choice.recipe.training.minutes == minutes, "the clock ends the run"
     assert choice.recipe.training.updates is None
-    assert choice.recipe.schedule.warmup <= max(1, int(60 * minutes / choice.trial.seconds) // 8)
+    assert choice.recipe.schedule.warmup == min(2000, int(60 * minutes / 1e-6) // 4)
     assert f"chosen: {expected} for" in choice.report[-1]
     assert len(choice.report) == 3
+
+
+def test_a_budget_below_one_update_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("regard.training.budget.trial", lambda *_: Trial(3.0, 20, 100, 4))
+    recipes = _recipes()
+    batches = BatchStream([Example([4, EOS], [5, EOS])], recipes["small"].batching, 1)
+    with pytest.raises(TrainingError, match=r"`budget=`: 2 seconds are too few for one update, which takes 3 here"):
+        choose(2 / 60, recipes, batches, (20, 20), "cpu")
 
 
 class _Letters(Vocabulary):

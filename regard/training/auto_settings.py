@@ -31,6 +31,7 @@ SMALLEST = "transformer-tiny"
 SHALLOW = 300_000
 """Tokens of an epoch up to which a shallower model with less dropout is better in the time that one gives it."""
 _CHARACTERS_A_TOKEN = 4
+_SHAPE = {"layers": "{} layers", "dropout": "dropout {}"}
 
 
 @dataclass(frozen=True)
@@ -87,15 +88,12 @@ def describe(size: CorpusSize, recipe: Recipe) -> Iterator[str]:
         yield f"{size.pairs:,} pairs are enough to try the commands; to learn a language takes some thousands"
     for side in size.constant:
         yield f"every line of the {side} is the same: nothing can be learnt from such pairs; check the files"
-    chosen: dict[str, Any] = {
-        "batching.tokens": recipe.batching.tokens,
-        "training.validate_every": recipe.training.validate_every,
-    }
-    chosen |= {f"model.{name}": getattr(recipe.model.encoder, name, None) for name in ("layers", "dropout")}
-    settings = ", ".join(f"{name} {value:,}" for name, value in chosen.items() if value is not None)
+    encoder = recipe.model.encoder
+    shape = [text.format(getattr(encoder, name)) for name, text in _SHAPE.items() if hasattr(encoder, name)]
     yield (
-        f"settings for {size.pairs:,} pairs with {size.characters:,} characters: {settings} (docs/training.md; "
-        "--set or --preset choose others)"
+        f"settings for {size.pairs:,} pairs with {size.characters:,} characters: updates of {recipe.batching.tokens:,} "
+        f"tokens, {', '.join(shape)}, a validation every {recipe.training.validate_every:,} updates "
+        "(docs/training.md; --set or --preset choose others)"
     )
     if size.pairs >= FEW:
         yield _comparison(size)

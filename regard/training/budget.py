@@ -82,7 +82,7 @@ def choose(
         tokens, enough = updates * result.tokens, min(EPOCHS * epoch_tokens, TOKENS_PER_WEIGHT * result.weights)
         speed, epochs = result.tokens / result.seconds, tokens / epoch_tokens
         report.append(
-            f"{name}: {result.weights:,} weights, {speed:,.0f} target tokens/s here; {minutes:g} minutes are "
+            f"{name}: {result.weights:,} weights, {speed:,.0f} target tokens/s here; {minutes:.3g} minutes are "
             f"{updates:,} updates, {epochs:.1f} epochs, {tokens / enough:.0%} of enough training"
         )
         if best is None or tokens >= enough:

@@ -94,7 +94,8 @@ def test_presets_and_settings_go_before(arguments: dict[str, Any], tokens: int, 
         return
     few, chosen = lines
     assert few == "10 pairs are enough to try the commands; to learn a language takes some thousands"
-    assert f"10 pairs with 160 characters: batching.tokens {tokens:,}" in chosen
+    assert f"10 pairs with 160 characters: updates of {tokens:,} tokens, " in chosen
+    assert f"{recipe.model.encoder.layers} layers, dropout {recipe.model.encoder.dropout}, " in chosen
 
 
 def test_a_side_whose_lines_are_all_alike_is_said(tmp_path: Path) -> None:

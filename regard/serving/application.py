@@ -15,7 +15,7 @@ from regard.common.errors import RegardError
 from regard.common.version import __version__
 from regard.serving.answers import AnswersInPieces
 from regard.serving.calls import REQUEST_ID, Server
-from regard.serving.deepl import deepl
+from regard.serving.deepl import deepl, deepl_lists
 from regard.serving.endpoints import own_endpoints
 from regard.serving.front_page import front_page
 from regard.serving.http_errors import HttpError, error_response, json_response
@@ -60,7 +60,7 @@ def create_app(
         lifespan=lifespan,
         telemetry=_QUIET,  # texts would be in it
     )
-    for router in (libretranslate(server), deepl(server), own_endpoints(server)):
+    for router in (libretranslate(server), deepl(server), deepl_lists(server), own_endpoints(server)):
         app.include_router(router)
     if settings.page:
         app.include_router(front_page())

@@ -51,7 +51,7 @@ class Server:
 
     def pairs(self) -> LanguagePairs:
         """Return the language pairs of the models that are ready."""
-        return LanguagePairs(self.service.models.values())
+        return LanguagePairs(self.service.models.values(), answers_probe=True)
 
     async def values(self, request: Request) -> dict[str, Any]:
         """Read the parameters of a request, wherever they are. Raises HttpError."""

@@ -63,7 +63,7 @@ class TranslateParameters(Parameters):
     show_billed_characters: bool = False
     split_sentences: Annotated[Literal["0", "1", "nonewlines"], pydantic.BeforeValidator(_written)] = "1"
     preserve_formatting: bool = False
-    formality: Literal["default", "prefer_more", "prefer_less", "more", "less"] = "default"
+    formality: Literal["", "default", "prefer_more", "prefer_less", "more", "less"] = "default"
     model_type: Literal["quality_optimized", "latency_optimized", "prefer_quality_optimized"] = "latency_optimized"
     glossary_id: str = ""
     glossary_ids: Tags = pydantic.Field(default_factory=list)
@@ -105,6 +105,16 @@ class Language(pydantic.BaseModel):
     supports_formality: bool | None = None
 
 
+class LanguageOfResource(pydantic.BaseModel):
+    """A language, as /v3/languages describes it."""
+
+    lang: str
+    name: str
+    usable_as_source: bool
+    usable_as_target: bool
+    features: dict[str, Any]
+
+
 class Usage(pydantic.BaseModel):
     """Characters that this client has had translated since the server was started, and may have translated."""
 
@@ -113,7 +123,7 @@ class Usage(pydantic.BaseModel):
 
 
 def deepl(server: Server) -> APIRouter:
-    """Return the endpoints of DeepL's API."""
+    """Return the endpoints of DeepL's API, version 2."""
     router = APIRouter(prefix="/v2", tags=["DeepL"])
 
     known = errors(DeeplError, 400, 403, 404, 408, 413, 415, 429, 456, 503)
@@ -141,6 +151,24 @@ def deepl(server: Server) -> APIRouter:
 
     @router.get("/glossaries", include_in_schema=False)
     async def glossaries() -> Response:
+        return json_response({"glossaries": []})
+
+    return router
+
+
+def deepl_lists(server: Server) -> APIRouter:
+    """Return what clients ask of version 3 of DeepL's API: the languages, and glossaries, of which there are none."""
+    router, known = APIRouter(prefix="/v3", tags=["DeepL"]), errors(DeeplError, 403)
+
+    @router.get("/languages", response_model=list[LanguageOfResource], responses=known)
+    async def languages_of_resource(request: Request) -> Response:
+        """List the languages that texts can be translated from or to; none of other resources than translate_text."""
+        server.client(request, {})
+        resource = request.query_params.get("resource", "translate_text")
+        return json_response(_resource_languages(server) if resource == "translate_text" else [])
+
+    @router.get("/glossaries", include_in_schema=False)
+    async def no_glossaries() -> Response:
         return json_response({"glossaries": []})
 
     return router
@@ -194,4 +222,20 @@ def _languages(server: Server, side: str) -> list[dict[str, Any]]:
     return [
         {"language": variant, "name": language_name(f"{code}{variant[len(code) :]}"), "supports_formality": False}
         for variant, code in codes
+    ]
+
+
+def _resource_languages(server: Server) -> list[dict[str, Any]]:
+    names = {
+        side: {item["language"]: item["name"] for item in _languages(server, side)} for side in ("source", "target")
+    }
+    return [
+        {
+            "lang": code,
+            "name": name,
+            "usable_as_source": code in names["source"],
+            "usable_as_target": code in names["target"],
+            "features": {},
+        }
+        for code, name in sorted((names["source"] | names["target"]).items())
     ]

@@ -13,7 +13,7 @@ from regard.serving.answers import PIECE, let_go
 from regard.serving.raw_json import json_pieces
 from regard.serving.service import DeadlineExceeded, Overloaded
 
-DEEPL = "/v2"
+DEEPL = ("/v2", "/v3")
 OWN = "/v1"
 QUOTA_EXCEEDED = 456  # DeepL's own status
 CLIENT_GONE = 499  # in the log alone: nobody is there to read it
@@ -63,7 +63,7 @@ def error_response(problem: Exception, path: str, request_id: str) -> Response:
     """
     error = http_error(problem)
     status, message = error.status, "; ".join(error.causes)
-    if path == DEEPL or path.startswith(f"{DEEPL}/"):
+    if path[:3] in DEEPL and path[3:4] in ("", "/"):
         status = 429 if isinstance(problem, Overloaded) else 503 if status == 504 else status
         return json_response({"message": message}, status, error.headers)
     if path == OWN or path.startswith(f"{OWN}/"):

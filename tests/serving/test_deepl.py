@@ -101,3 +101,38 @@ def test_usage_counts_characters(ask: Ask) -> None:
 def test_unknown_paths_have_the_shape_of_the_api(ask: Ask) -> None:
     assert ask("/v2/document", data={}).status_code == 404
     assert "message" in ask("/v2/document", data={}).json()
+
+
+def test_languages_of_version_3(ask: Ask) -> None:
+    languages = {item["lang"]: item for item in ask("/v3/languages?resource=translate_text", "GET").json()}
+    assert languages["KO"] == {
+        "lang": "KO", "name": "Korean", "usable_as_source": True, "usable_as_target": True, "features": {}
+    }  # fmt: skip
+    assert [languages[code]["usable_as_target"] for code in ("EN", "EN-GB", "EN-US", "DE")] == [
+        False,
+        True,
+        True,
+        False,
+    ]
+    assert [languages[code]["usable_as_source"] for code in ("EN", "EN-GB", "FR", "DE")] == [True, False, False, True]
+    assert ask("/v3/languages?resource=glossary", "GET").json() == []
+    assert ask("/v3/glossaries", "GET").json() == {"glossaries": []}
+
+
+def test_the_probe_of_weblate_comes_back_unchanged(ask: Ask, service: FakeService) -> None:
+    """It asks for "test" from English to German, and accepts no server that refuses, whatever its languages are."""
+    probe = {"text": ["test"], "source_lang": "EN", "target_lang": "DE", "tag_handling": "xml", "ignore_tags": ["x"]}
+    answer = ask("/v2/translate", json=probe).json()["translations"]
+    assert answer == [{"text": "test", "detected_source_language": "EN"}]
+    libre = {"q": ["test"], "source": "en", "target": "de", "api_key": ""}
+    assert ask("/translate", json=libre).json() == {"translatedText": ["test"]}
+    assert service.calls == []
+    served = ask("/translate", json={**libre, "target": "fr"}).json()["translatedText"]
+    assert served == ["TEST"], "a pair that is served is translated"
+    refusals = [
+        ask("/v2/translate", json={**probe, "text": ["test", "word"]}),
+        ask("/v2/translate", json={**probe, "source_lang": ""}),
+        ask("/translate", json={**libre, "q": "word"}),
+        ask("/v1/translate", json={"text": "test", "source": "en", "target": "de"}),
+    ]
+    assert [refusal.status_code for refusal in refusals] == [400] * 4

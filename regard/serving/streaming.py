@@ -18,7 +18,7 @@ from regard.serving.pairs import LanguagePairs
 from regard.serving.raw_json import json_pieces
 from regard.serving.schemas import TranslateRequest, translation_data
 from regard.serving.service import DeadlineExceeded, SearchRequest, ServedHypothesis, ServedLine
-from regard.serving.texts import TranslatedText, choose, with_prefix
+from regard.serving.texts import TextFormat, TranslatedText, choose, with_prefix
 
 _CLOSING = set[asyncio.Task[None]]()
 """Tasks that close events, which would be collected else."""
@@ -105,7 +105,7 @@ async def _events(
     asked, service = call.parameters, call.server.service
     results = []
     for number, text in enumerate(texts):
-        choice, layout = choose(service, pairs, text, (asked.source, asked.target))
+        choice, layout = choose(service, pairs, text, (asked.source, asked.target), TextFormat(keeps_spans=False))
         if choice.model is None or not layout.lines:
             results.append(TranslatedText(text, choice))
             continue

@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import Any, Literal, TypeVar
 
 from regard.common.errors import LineError
 from regard.data.sentences import split_text
 from regard.documents.elements import MarkupOptions
 from regard.documents.markup import AlignedLine, parse_markup
+from regard.documents.protected_line import ProtectedLine, protect_line
 from regard.serving.http_errors import bad_request
 from regard.serving.pairs import Choice, LanguagePairs
 from regard.serving.process_service import ProcessService
@@ -23,11 +25,15 @@ LONG = 10_000
 
 @dataclass(frozen=True)
 class TextFormat:
-    """The kind of texts, and how they are divided. `split`: "0" at line breaks alone, "nonewlines" not at them."""
+    """The kind of texts, and how they are divided. `split`: "0" at line breaks alone, "nonewlines" not at them.
+
+    `keeps_spans`: what is not language, such as placeholders, is taken out of the lines of plain text and put back.
+    """
 
     kind: Literal["text", "html", "xml"] = "text"
     split: Literal["0", "1", "nonewlines"] = "1"
     markup: MarkupOptions = field(default_factory=MarkupOptions)
+    keeps_spans: bool = True
 
 
 PLAIN = TextFormat()
@@ -39,16 +45,46 @@ class Layout:
 
     lines: Sequence[str]
     put: Callable[[Sequence[ServedHypothesis]], str]
+    by_alignments: bool = False  # what stands in the lines is put back by them
 
 
 def lay_out(text: str, layout: TextFormat, sentences: bool = True) -> Layout:
     """Take a text apart into the lines that are to be translated; without `sentences`, whatever the format says."""
     sentences = sentences and layout.split != "0"
     if layout.kind == "text":
-        plain = split_text(text, sentences=sentences, newlines=layout.split != "nonewlines")
-        return Layout(plain.lines, lambda hypotheses: plain.join([h.text for h in hypotheses]))
+        return _lay_out_text(text, sentences, layout)
     page = parse_markup(text, layout.kind, replace(layout.markup, sentences=sentences))
-    return Layout(page.lines, lambda hypotheses: page.render([AlignedLine(h.text, h.alignments) for h in hypotheses]))
+    return Layout(page.lines, lambda hypotheses: page.render(_aligned(hypotheses)), True)
+
+
+def _lay_out_text(text: str, sentences: bool, layout: TextFormat) -> Layout:
+    """Take a plain text apart; what is not language, such as placeholders, is taken out of its lines."""
+    newlines = layout.split != "nonewlines"
+    whole = split_text(text, sentences=False, newlines=newlines)
+    protected = [protect_line(line, sentences) for line in whole.lines if layout.keeps_spans]
+    if not any(protected):
+        plain = split_text(text, sentences=sentences, newlines=newlines)
+        return Layout(plain.lines, lambda hypotheses: plain.join([h.text for h in hypotheses]))
+    parts = [
+        split_text(line, sentences=sentences) if part is None else part
+        for line, part in zip(whole.lines, protected, strict=True)
+    ]
+
+    def put(hypotheses: Sequence[ServedHypothesis]) -> str:
+        rest, texts = iter(hypotheses), list[str]()
+        for part in parts:
+            own = _aligned(list(islice(rest, len(part.lines))))
+            if isinstance(part, ProtectedLine):
+                texts.append(part.render(own))
+            else:
+                texts.append(part.join([line.text for line in own]))
+        return whole.join(texts)
+
+    return Layout([line for part in parts for line in part.lines], put, True)
+
+
+def _aligned(hypotheses: Sequence[ServedHypothesis]) -> list[AlignedLine]:
+    return [AlignedLine(h.text, h.alignments) for h in hypotheses]
 
 
 def choose(
@@ -99,7 +135,7 @@ async def translate_texts(
     for text in texts:
         choice, taken_apart = await aside(len(text), choose, service, pairs, text, languages, layout)
         parts.append(_Part(text, taken_apart, choice))
-    if layout.kind != "text":
+    if any(part.layout.by_alignments for part in parts):
         search = replace(search, alignments=True)
     if layout.split == "0":
         search = replace(search, split=False)

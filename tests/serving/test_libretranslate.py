@@ -106,3 +106,14 @@ def test_functions_that_are_not_offered_say_so(ask: Ask, path: str) -> None:
     answer = ask(path, data={"q": "x"})
     assert answer.status_code == 403
     assert "not offered" in answer.json()["error"]
+
+
+def test_placeholders_of_plain_text_are_kept(ask: Ask, service: FakeService) -> None:
+    text = "Open {name} in [X8X] now.\n\nno span here. Go on\n%s"
+    answer = ask("/translate", json={"q": text, "source": "en", "target": "ko"}).json()["translatedText"]
+    assert service.calls[-1][1] == ["Open in now.", "no span here.", "Go on"]
+    assert answer == "OPEN {name} IN [X8X] NOW.\n\nNO SPAN HERE. GO ON\n%s"
+    whole = ask(
+        "/v2/translate", json={"text": ["{a} b"], "source_lang": "EN", "target_lang": "KO", "split_sentences": "0"}
+    )
+    assert whole.json()["translations"][0]["text"] == "{a} B"

@@ -1,0 +1,61 @@
+"""Plain lines whose placeholders, addresses, code and emoji are kept: they stand aside, as tags do, in translation."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from regard.data.spans import find_spans
+from regard.documents.elements import MarkupOptions
+from regard.documents.markup import AlignedLine, MarkupDocument, parse_markup
+
+KEPT = frozenset({"address", "tag", "entity", "message", "placeholder", "token", "code", "path", "emoji"})
+"""Kinds of spans that no model has to see; keys, symbols and numbers are often part of what it has learnt."""
+_MARK = re.compile(r'<[mx] id="(\d+)"/>')
+_ESCAPES = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
+
+
+@dataclass(frozen=True)
+class ProtectedLine:
+    """A line with spans, as XML in which a tag stands for each of them; `lines` are what is to be translated."""
+
+    document: MarkupDocument
+    spans: tuple[str, ...]
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        return self.document.lines
+
+    def render(self, translations: Sequence[AlignedLine]) -> str:
+        """Return the line with translations in the place of its lines, and each span where its tag stands then."""
+        parts = _MARK.split(self.document.render(translations))
+        texts = [self.spans[int(part)] if index % 2 else _unescape(part) for index, part in enumerate(parts)]
+        return "".join(texts)
+
+
+def protect_line(line: str, sentences: bool = True) -> ProtectedLine | None:
+    """Take the spans out of a line; None if it has none. `sentences`: its sentences are translated by themselves."""
+    spans = [span for span in find_spans(line) if span.kind in KEPT]
+    if not spans:
+        return None
+    parts, end = list[str](), 0
+    for number, span in enumerate(spans):
+        name = "m" if span.kind == "message" else "x"  # texts of a message are translated by themselves
+        parts += [_escape(line[end : span.start]), f'<{name} id="{number}"/>']
+        end = span.end
+    options = MarkupOptions(sentences=sentences, splitting_tags=frozenset({"m"}))
+    document = parse_markup("".join([*parts, _escape(line[end:])]), "xml", options)
+    return ProtectedLine(document, tuple(line[start:stop] for start, stop, _ in spans))
+
+
+def _escape(text: str) -> str:
+    for character, escape in _ESCAPES.items():
+        text = text.replace(character, escape)
+    return text
+
+
+def _unescape(text: str) -> str:
+    for character, escape in reversed(_ESCAPES.items()):
+        text = text.replace(escape, character)
+    return text

@@ -1,0 +1,68 @@
+"""Plain lines with spans that are not language: each comes back once, unchanged, whatever the translation is."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from regard.documents.markup import AlignedLine
+from regard.documents.protected_line import protect_line
+
+SPANS = [
+    "%s",
+    "{name}",
+    "{{a.b}}",
+    "%1$S",
+    "{ $name }",
+    "[X8X]",
+    "<b>",
+    "</b>",
+    "&amp;",
+    "https://x.org/a?b=1&c",
+    "👍🏽",
+    "`a < b`",
+]
+WORDS = ["Open", "the", "file,", "and", "close", "(all)", "of", "it", "&", "go", "<", "on"]
+
+
+def test_spans_are_taken_out_of_the_lines() -> None:
+    protected = protect_line("Delete {0} files? Then call foo() & go.")
+    assert protected is not None
+    assert protected.lines == ("Delete files?", "Then call & go.")
+    translated = [AlignedLine("Dateien löschen?", [(0, 1), (1, 0)]), AlignedLine("Dann & los.", [(0, 0), (3, 2)])]
+    assert protected.render(translated) == "{0} Dateien löschen? Dann foo() & los."
+
+
+@pytest.mark.parametrize("line", ["Press F5 at 12:30, © 2024", "나는 빵을 먹고 있었다", "", "a < b & c"])
+def test_a_line_without_such_spans_needs_no_protection(line: str) -> None:
+    assert protect_line(line) is None
+
+
+def test_the_texts_of_a_message_are_lines_of_their_own() -> None:
+    protected = protect_line("{n, plural, one {# file is here} other {# files are here}}")
+    assert protected is not None
+    assert protected.lines == ("# file is here", "# files are here")
+    upper = [AlignedLine(line.upper()) for line in protected.lines]
+    assert protected.render(upper) == "{n, plural, one {# FILE IS HERE} other {# FILES ARE HERE}}"
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_each_span_comes_back_once_whatever_is_translated(seed: int) -> None:
+    rng = random.Random(seed)
+    parts = [rng.choice(SPANS if rng.random() < 0.4 else WORDS) for _ in range(rng.randint(3, 12))]
+    line = " ".join([*parts, rng.choice(SPANS)])
+    protected = protect_line(line)
+    assert protected is not None
+    unchanged = [AlignedLine(text, [(i, i) for i in range(len(text.split()))]) for text in protected.lines]
+    assert protected.render(unchanged) == line
+    translated = []
+    for text in protected.lines:
+        words = rng.choices(["eins", "<zwei>", "drei.", "&vier;", "fünf"], k=rng.randint(1, 9))
+        links = [(rng.randrange(len(text.split())), rng.randrange(len(words))) for _ in range(rng.randint(0, 8))]
+        translated.append(AlignedLine(" ".join(words), rng.choice([None, links])))
+    rendered = protected.render(translated)
+    for span in {*protected.spans}:
+        assert rendered.count(span) >= protected.spans.count(span)
+    kept = [span for span in protected.spans if span not in "<zwei> &vier;"]
+    assert len(rendered) >= sum(map(len, kept))

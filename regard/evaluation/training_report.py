@@ -100,8 +100,8 @@ def _kept(pairs: Sequence[TranslatedPair]) -> str:
     """Return in how many translations spans that are not language are those of the source; empty if no line has any."""
     chosen = [pair for pair in pairs if differing_spans(pair.source, "")[0]]
     kept = sum(differing_spans(pair.source, pair.output) == ([], []) for pair in chosen)
-    lines = f"{len(chosen):,} lines with placeholders, tags, addresses or numbers"
-    return f"of {lines} {kept:,} are translated with exactly these" if chosen else ""
+    kinds = "placeholders, tags, addresses and numbers"
+    return f"lines whose {kinds} all came back, with no others: {kept:,} of {len(chosen):,}" if chosen else ""
 
 
 def validations(journal: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
@@ -130,7 +130,11 @@ def _next_step(out: Path, journal: Sequence[Mapping[str, Any]], by_patience: boo
 def render_report(report: TrainingReport, name: str, journal: Sequence[Mapping[str, Any]], data: Sequence[str]) -> str:
     """Render the page; `data`: lines on the corpora and on what was dropped of them."""
     points = tuple((event["update"], event["chrf"]) for event in validations(journal))
-    curve = [Chart("", (Panel("chrF on validation pairs", "updates", (Series("chrF", points),)),))] if points else []
+    curve = (
+        [Chart("", (Panel("chrF on validation pairs", "updates", (Series("chrF", points),)),))]
+        if len(points) > 1
+        else []
+    )
     ranked = sorted(report.pairs, key=lambda pair: pair.chrf, reverse=True)
     good = ranked[:SHOWN]
     return make_page(

@@ -63,6 +63,9 @@ WorkerCount = Annotated[
 Cluster = Annotated[
     str | None, typer.Option(help="Translate on a Ray cluster: its HOST:PORT, or local: one on this machine.")
 ]
+Keep = Annotated[
+    bool, typer.Option("--keep/--no-keep", help="Keep placeholders, addresses, code and emoji as they are.")
+]
 Column = Annotated[str | None, typer.Option(help="FILE is a table, or a folder of tables: translate this column.")]
 
 
@@ -77,6 +80,7 @@ def translate(
     prefix: options.Prefix = "",
     term: Annotated[list[str] | None, typer.Option(help="A word that must appear; may be repeated.")] = None,
     forbid: options.Forbid = None,
+    keep: Keep = True,
     with_: options.With = None,
     input: InputFormat = "auto",
     stream: Stream = False,
@@ -96,7 +100,7 @@ def translate(
     """Translate a file or standard input, line by line; HTML and XML by sentences, with their tags kept.
 
     As text: one line per line; with --nbest the line number, score and text, tab-separated; with --alignments the links
-    in a further column. Empty lines stay empty. Files may be of any length: few lines are in memory at a time.
+    in a further column. Empty lines stay empty. Files may be of any length.
     """
     setup_process(None, quiet, debug)
     from regard.pipeline.bulk import ChunkTranslator, OutputFormat, chunks, remaining
@@ -109,11 +113,9 @@ def translate(
     lines, parser = _input(context, model, constraints, search)
     total = lines.checked(parser)
     if stream:
-        _refuse_to_stream(context, search)
-        _stream(model.make(), lines, run, constraints, search)
-        return
+        return _stream(context, model, lines, constraints, search)
     form = lines if callable(lines) else OutputFormat(format == "jsonl", nbest)
-    arguments = {"nbest": nbest, "alignments": alignments or form is lines, **search}
+    arguments = {"nbest": nbest, "alignments": alignments or form is lines, "keep": keep, **search}
     conditions = {"device": model.device, **arguments, **{name: context.params[name] for name in CONDITIONS}}
     with (
         _open_output(runs, output, resume, conditions) as sink,
@@ -303,16 +305,13 @@ def _refuse_to_stream(context: typer.Context, search: dict[str, Any]) -> None:
 
 
 def _stream(
-    translator: Translator | RuntimeTranslator,
-    lines: Lines,
-    run: Path,
-    constraints: Constraints,
-    search: dict[str, Any],
+    context: typer.Context, model: _Model, lines: Lines, constraints: Constraints, search: dict[str, Any]
 ) -> None:
     """Print each translation while it is being decoded."""
     from regard.pipeline.bulk.chunk_translator import unknown_script, unknown_script_only
 
-    known = unknown = 0
+    _refuse_to_stream(context, search)
+    translator, known, unknown = model.make(), 0, 0
     for number, line in enumerate(lines, 1):
         is_unknown, note = unknown_script(translator, lines.name, [line], number)
         unknown, known = unknown + is_unknown, known + (bool(line.strip()) and not is_unknown)
@@ -328,7 +327,7 @@ def _stream(
             typer.echo()
         warn(*(f"{lines.name}, line {number}: {warning.message}" for warning in caught))
     if unknown and not known:
-        raise unknown_script_only(lines.name, run)
+        raise unknown_script_only(lines.name, context.params["run"])
 
 
 @contextmanager

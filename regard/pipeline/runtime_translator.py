@@ -9,7 +9,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from regard.common.errors import LineWarning, UsageError
+from regard.common.errors import LineError, LineWarning, UsageError
+from regard.pipeline.around_spans import translate_around_spans
 from regard.pipeline.translation import SPLIT, TranslatedPart, Translation, as_texts, warn_of_spans
 from regard.runtime.model import Options, RuntimeHypothesis, RuntimeLine, RuntimeModel, available_cores
 from regard.search.line_constraints import NO_CONSTRAINTS, Constraints, constraints_of_each
@@ -81,6 +82,7 @@ class RuntimeTranslator:
         alignments: bool = False,
         readings: bool = False,
         constraints: Constraints | Sequence[Constraints] = NO_CONSTRAINTS,
+        keep: bool = True,
         **search: Unpack[SearchOptions],
     ) -> list[Translation]:
         """Translate a line or several, as `Translator.translate` does: the same tokens, the same scores.
@@ -92,11 +94,24 @@ class RuntimeTranslator:
         if alignments and not self.model.has_attention:
             raise UsageError("this model has no attention, so it has no alignments to extract; leave `alignments` out")
         options = self._options(nbest, search)
-        options.attention, options.alignments = 2 * readings, int(alignments)
-        results = self.model.translate(lines, options, self._prefixes(constraints, len(lines), search))
-        _warn(results)
+        prefixes = self._prefixes(constraints, len(lines), search)
         threshold = search.get("score_threshold", self.model.score_threshold(options))
-        translations = [self._translation(line, nbest, readings).with_threshold(threshold) for line in results]
+
+        def translate(chosen: Sequence[str], owners: Sequence[int], links: bool) -> list[Translation]:
+            wants_links = alignments or (links and self.model.has_attention)
+            options.attention, options.alignments = 2 * readings, int(wants_links)
+            own = None if prefixes is None else [prefixes[owner] for owner in owners]
+            try:
+                results = self.model.translate(chosen, options, own)
+            except LineError as problem:
+                raise LineError(*((owners[index], text) for index, text in problem.problems)) from None
+            _warn(results, owners)
+            return [self._translation(line, nbest, readings).with_threshold(threshold) for line in results]
+
+        if keep and nbest == 1 and not (alignments or readings or prefixes):
+            translations = translate_around_spans(lines, translate)
+        else:
+            translations = translate(lines, range(len(lines)), False)
         warn_of_spans(lines, translations)
         return translations
 
@@ -123,7 +138,7 @@ class RuntimeTranslator:
             raise UsageError(SPLIT)
         if not line.source:
             raise UsageError("the line is empty, or has no letters; give a line of text")
-        _warn([line])
+        _warn([line], [0])
         threshold = search.get("score_threshold", self.model.score_threshold(options))
         return self._translation(line, 1, True).with_threshold(threshold), list(line.steps)
 
@@ -230,12 +245,12 @@ def _is_no_text(token: str) -> bool:
     return token == "<unk>" or (len(token) == 6 and token.startswith("<0x") and token.endswith(">"))
 
 
-def _warn(lines: Sequence[RuntimeLine]) -> None:
+def _warn(lines: Sequence[RuntimeLine], owners: Sequence[int]) -> None:
     """Warn of lines that were split, and of translations that repeat themselves, as `Translator` does."""
-    for index, line in enumerate(lines):
+    for index, line in zip(owners, lines, strict=True):
         for note in line.notes:
             warnings.warn(LineWarning(index, note), stacklevel=4)
-    for index, line in enumerate(lines):
+    for index, line in zip(owners, lines, strict=True):
         for text, times in line.hypotheses[0].repetitions:
             message = f"the translation repeats {text!r} {times} times and is probably wrong"
             warnings.warn(LineWarning(index, f"{message}; `no_repeat_ngram=4` prevents that"), stacklevel=4)

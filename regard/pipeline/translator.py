@@ -15,6 +15,7 @@ from regard.common.errors import LineError, UsageError
 from regard.data.sentences import has_letters, has_spaces
 from regard.data.text import clean, too_long
 from regard.data.vocabulary import EOS
+from regard.pipeline.around_spans import translate_around_spans
 from regard.pipeline.base import BasePipeline, read_side
 from regard.pipeline.line_splitter import LineSplitter
 from regard.pipeline.translation import SPLIT, Translation, as_texts, join_parts, last_layer, warn_of_spans
@@ -55,27 +56,54 @@ class Translator(BasePipeline):
         alignments: bool = False,
         readings: bool = False,
         constraints: Constraints | Sequence[Constraints] = NO_CONSTRAINTS,
+        keep: bool = True,
         **search: Unpack[SearchOptions],
     ) -> list[Translation]:
         """Translate a line or several: one translation for each line, in order. Empty lines stay empty.
 
         `constraints` hold for all lines, or there is one for each. `search` overrides the model folder's search
         settings. `readings` and `alignments` come from teacher forcing the token ids that were found, whatever the
-        search was. Raises UsageError, with all causes, for options that contradict each other or the model.
+        search was. `keep`: placeholders, addresses, code and emoji come back unchanged, unless a single best
+        translation is not all that is asked for. Raises UsageError, with all causes, for options that contradict each
+        other or the model.
         """
         lines = as_texts(texts)
         settings = self._search_settings(nbest, search)
         self.engine.evaluate()
-        per_line = zip(lines, self._per_source(constraints, len(lines), settings, "line"), strict=True)
+        each = self._per_source(constraints, len(lines), settings, "line")
         _check_lengths(lines, settings)
-        split = [self._segments(line, index, item, settings) for index, (line, item) in enumerate(per_line)]
+
+        def translate(chosen: Sequence[str], owners: Sequence[int], links: bool) -> list[Translation]:
+            wants_links = alignments or (links and bool(self.cross_attention()))
+            own = [each[owner] for owner in owners]
+            return self._translate_lines(chosen, owners, own, settings, (nbest, wants_links, readings))
+
+        if keep and nbest == 1 and not (alignments or readings) and all(item == NO_CONSTRAINTS for item in each):
+            results = translate_around_spans(lines, translate)
+        else:
+            results = translate(lines, range(len(lines)), False)
+        warn_of_spans(lines, results)
+        return results
+
+    def _translate_lines(
+        self,
+        lines: Sequence[str],
+        owners: Sequence[int],
+        each: Sequence[Constraints],
+        settings: SearchSettings,
+        wanted: tuple[int, bool, bool],
+    ) -> list[Translation]:
+        """Translate lines. `owners`: their numbers for messages; `wanted`: nbest, alignments, readings."""
+        nbest, alignments, readings = wanted
+        per_line = zip(lines, owners, each, strict=True)
+        split = [self._segments(line, owner, item, settings) for line, owner, item in per_line]
         segments = [segment for parts in split for segment in parts if segment.ids]
         requests = [self._segment_request(index, segment, settings) for index, segment in enumerate(segments)]
         hypotheses = self._decode(requests, settings)
         parts = iter(self._translations(segments, hypotheses, nbest, alignments, readings))
         best = iter(hypotheses)
         results = []
-        for index, line_segments in enumerate(split):
+        for index, line_segments in zip(owners, split, strict=True):
             line_parts = []
             for segment in line_segments:
                 part = next(parts) if segment.ids else self._copy(segment, nbest, alignments)
@@ -83,7 +111,6 @@ class Translator(BasePipeline):
                     self._warn(index, part.repetition, next(best)[0], segment.constraints, "translation")
                 line_parts.append(part)
             results.append(self._join(line_segments, line_parts, alignments).with_threshold(settings.score_threshold))
-        warn_of_spans(lines, results)
         return results
 
     def stream(

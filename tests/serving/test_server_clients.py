@@ -20,6 +20,7 @@ from regard.serving.keys import add_key
 
 pytestmark = pytest.mark.system
 TEXT = "Hello there. How are you?\n\n  안녕 & <b>x</b> +%"
+TRANSLATED = "HELLO THERE. HOW ARE YOU?\n\n  안녕 & <b>X</b> +%"
 
 
 @pytest.fixture(autouse=True)
@@ -43,7 +44,7 @@ def run_node(script: str, modules: Path, *arguments: str) -> Any:
 
 def test_libretranslatepy(address: str) -> None:
     client = LibreTranslateAPI(address, "any")
-    assert client.translate(TEXT, "en", "ko") == TEXT.upper()
+    assert client.translate(TEXT, "en", "ko") == TRANSLATED
     assert client.translate("안녕 hi", "auto", "en") == "안녕 HI"
     assert client.detect("안녕")[0] == {"confidence": 98.0, "language": "ko"}
     assert {"code": "ko", "name": "Korean", "targets": ["en", "ko"]} in client.languages()
@@ -51,7 +52,7 @@ def test_libretranslatepy(address: str) -> None:
 
 def test_deep_translator(address: str) -> None:
     client = LibreTranslator("en", "ko", "any", custom_url=f"{address}/")
-    assert client.translate(TEXT) == TEXT.strip().upper()
+    assert client.translate(TEXT) == TRANSLATED.strip()
     assert client.translate_batch(["one", "two"]) == ["ONE", "TWO"]
     with pytest.raises(ServerException, match="ERR_SERVICE_NOT_AVAIBLE"):
         client.translate("overload")
@@ -79,7 +80,7 @@ def test_npm_libretranslate(address: str, node_modules: Path, service: FakeServi
           console.log(JSON.stringify([...texts, refused]));
         })();"""
     text, html, detected, refused = run_node(script, node_modules, address, "hello <b>there</b>")
-    assert text == "HELLO <B>THERE</B>"
+    assert text == "HELLO <b>THERE</b>"
     assert html == "HELLO <b>THERE</b>"
     assert detected == "안녕"
     assert "not found" in refused
@@ -89,7 +90,7 @@ def test_npm_libretranslate(address: str, node_modules: Path, service: FakeServi
 def test_deepl_python(address: str) -> None:
     client = deepl.Translator("any", server_url=address)
     one = client.translate_text(TEXT, target_lang="KO", source_lang="EN")
-    assert (one.text, one.detected_source_lang, one.billed_characters) == (TEXT.upper(), "EN", len(TEXT))
+    assert (one.text, one.detected_source_lang, one.billed_characters) == (TRANSLATED, "EN", len(TEXT))
     many = client.translate_text(["hi", "안녕", ""], target_lang="EN-US")
     assert [(item.text, item.detected_source_lang) for item in many] == [("hi", "EN"), ("안녕", "KO"), ("", "KO")]
     marked = client.translate_text(
@@ -158,7 +159,7 @@ def test_npm_deepl(address: str, node_modules: Path) -> None:
                                       refused, crowded}));
         })();"""
     result = run_node(script, node_modules, address, TEXT)
-    assert result["one"] == {"text": TEXT.upper(), "detectedSourceLang": "en", "billedCharacters": len(TEXT)}
+    assert result["one"] == {"text": TRANSLATED, "detectedSourceLang": "en", "billedCharacters": len(TEXT)}
     assert [item["text"] for item in result["many"]] == ["hi", "안녕"]
     assert result["marked"]["text"] == "<p>HELLO</p>"
     assert {"ko", "en"} <= set(result["sources"])

@@ -1,0 +1,72 @@
+"""Translators keep placeholders, addresses, code and emoji of a line, and translate what stands around them."""
+
+from __future__ import annotations
+
+import pytest
+from small import SENTENCES, folder
+
+from regard.common.errors import LineError
+from regard.data.spans import differing_spans
+from regard.pipeline import RuntimeTranslator, Translator, load_translator
+from regard.runtime import native
+from tests.runtime.pairs import maker
+
+pytestmark = pytest.mark.filterwarnings("ignore:the translation")
+SPANS = ["%s", "{name}", "https://x.org/a?b=1", "`a < b`", "👍🏽", "[X8X]"]
+LINES = [f"{SENTENCES[0]} {span} {SENTENCES[1]}" for span in SPANS]
+LINES += ["{a} {b}", "  {a}집", "", SENTENCES[2], f"{{n, plural, one {{{SENTENCES[0]}}} other {{{SENTENCES[1]}}}}}"]
+
+
+@pytest.fixture(scope="module")
+def translators(tmp_path_factory: pytest.TempPathFactory) -> list[Translator | RuntimeTranslator]:
+    """Return a model of random weights as a folder and, where there is a C library, as a runtime file."""
+    if native.why_unavailable() is not None:
+        return [load_translator(folder(tmp_path_factory.mktemp("spans") / "run"))]
+    return [*maker(lambda: tmp_path_factory.mktemp("spans") / "run")("transformer", "transformer")]
+
+
+def test_each_span_is_there_once(translators: list[Translator | RuntimeTranslator]) -> None:
+    for translator in translators:
+        for line, translation in zip(LINES, translator.translate(LINES), strict=True):
+            lost, _ = differing_spans(line, translation.text)
+            assert lost == []
+            assert translation.text == translation.text.strip()
+            assert bool(translation.parts) == bool(line)
+
+
+def test_both_translate_alike(translators: list[Translator | RuntimeTranslator]) -> None:
+    first, *others = [[(one.text, one.tokens) for one in each.translate(LINES, beam=3)] for each in translators]
+    assert all(other == first for other in others)
+
+
+def test_a_line_is_translated_alone_as_among_others(translators: list[Translator | RuntimeTranslator]) -> None:
+    for translator in translators:
+        alone = [translator.translate(line)[0] for line in LINES]
+        assert [one.text for one in alone] == [one.text for one in translator.translate(LINES)]
+
+
+def test_lines_stay_whole_if_more_is_asked_for_or_nothing_is_to_be_kept(
+    translators: list[Translator | RuntimeTranslator],
+) -> None:
+    for translator in translators:
+        whole = [one.text for one in translator.translate(LINES, keep=False)]
+        assert [one.text for one in translator.translate(LINES, alignments=True)] == whole
+        assert [one.text for one in translator.translate(LINES, nbest=2, beam=5)] == [
+            one.text for one in translator.translate(LINES, keep=False, beam=5)
+        ]
+        assert whole != [one.text for one in translator.translate(LINES)]
+
+
+def test_a_line_with_a_language_code_is_kept_in_one_part(translators: list[Translator | RuntimeTranslator]) -> None:
+    for translator in translators:
+        (one,) = translator.translate(f">>deu<< {SENTENCES[0]} {{x}}")
+        assert "{x}" in one.text
+        message = ">>deu<< {n, plural, one {집} other {빵}}"
+        assert translator.translate(message)[0].text == translator.translate(message, keep=False)[0].text
+
+
+def test_errors_name_the_line_among_all(translators: list[Translator | RuntimeTranslator]) -> None:
+    for translator in translators:
+        with pytest.raises(LineError) as raised:
+            translator.translate([SENTENCES[0], "집 {a}", "집" * 50], max_line=20)
+        assert [index for index, _ in raised.value.problems] == [2]

@@ -113,7 +113,8 @@ def translate(
     lines, parser = _input(context, model, constraints, search)
     total = lines.checked(parser)
     if stream:
-        return _stream(context, model, lines, constraints, search)
+        _stream(context, model, lines, constraints, search)
+        return
     form = lines if callable(lines) else OutputFormat(format == "jsonl", nbest)
     arguments = {"nbest": nbest, "alignments": alignments or form is lines, "keep": keep, **search}
     conditions = {"device": model.device, **arguments, **{name: context.params[name] for name in CONDITIONS}}

@@ -12,13 +12,13 @@ from regard.documents.markup import AlignedLine, MarkupDocument, parse_markup
 
 KEPT = frozenset({"address", "tag", "entity", "message", "placeholder", "token", "code", "path", "emoji"})
 """Kinds of spans that no model has to see; keys, symbols and numbers are often part of what it has learnt."""
-_MARK = re.compile(r'<[mx] id="(\d+)"/>')
+_MARK = re.compile(r'<kept-(?:span|part) id="(\d+)"/>|(<[^<>]+>)')
 _ESCAPES = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
 
 
 @dataclass(frozen=True)
 class ProtectedLine:
-    """A line with spans, as XML in which a tag stands for each of them; `lines` are what is to be translated."""
+    """A line with spans, as XML in which a tag stands for each that is none; `lines` are what is to be translated."""
 
     document: MarkupDocument
     spans: tuple[str, ...]
@@ -29,9 +29,11 @@ class ProtectedLine:
 
     def render(self, translations: Sequence[AlignedLine]) -> str:
         """Return the line with translations in the place of its lines, and each span where its tag stands then."""
-        parts = _MARK.split(self.document.render(translations))
-        texts = [self.spans[int(part)] if index % 2 else _unescape(part) for index, part in enumerate(parts)]
-        return "".join(texts)
+        text, parts, end = self.document.render(translations), list[str](), 0
+        for match in _MARK.finditer(text):
+            parts += [_unescape(text[end : match.start()]), match[2] or self.spans[int(match[1])]]
+            end = match.end()
+        return "".join([*parts, _unescape(text[end:])])
 
 
 def protect_line(line: str, sentences: bool = True) -> ProtectedLine | None:
@@ -41,10 +43,12 @@ def protect_line(line: str, sentences: bool = True) -> ProtectedLine | None:
         return None
     parts, end = list[str](), 0
     for number, span in enumerate(spans):
-        name = "m" if span.kind == "message" else "x"  # texts of a message are translated by themselves
-        parts += [_escape(line[end : span.start]), f'<{name} id="{number}"/>']
+        name = "part" if span.kind == "message" else "span"  # texts of a message are translated by themselves
+        text = line[span.start : span.end]
+        is_own = span.kind == "tag" and not text.startswith("<kept-")
+        parts += [_escape(line[end : span.start]), text if is_own else f'<kept-{name} id="{number}"/>']
         end = span.end
-    options = MarkupOptions(sentences=sentences, splitting_tags=frozenset({"m"}))
+    options = MarkupOptions(sentences=sentences, splitting_tags=frozenset({"kept-part"}))
     document = parse_markup("".join([*parts, _escape(line[end:])]), "xml", options)
     return ProtectedLine(document, tuple(line[start:stop] for start, stop, _ in spans))
 

@@ -34,6 +34,17 @@ def test_spans_are_taken_out_of_the_lines() -> None:
     assert protected.render(translated) == "{0} Dateien löschen? Dann foo() & los."
 
 
+def test_tags_go_with_their_words_as_in_markup() -> None:
+    protected = protect_line('Open <b title="a &amp; b">{x} the file</b>, please & go')
+    assert protected is not None
+    assert protected.lines == ("Open the file, please & go",)
+    links = [(0, 4), (1, 2), (2, 3), (3, 0), (4, 1), (5, 5)]
+    rendered = protected.render([AlignedLine("Bitte & die Datei, öffnen los", links)])
+    assert rendered.count('<b title="a &amp; b">') == rendered.count("</b>") == rendered.count("{x}") == 1
+    assert "die Datei" in rendered[rendered.index("<b") : rendered.index("</b>")]
+    assert protect_line('<kept-span id="7"/> a').render([AlignedLine("b", [(0, 0)])]) == '<kept-span id="7"/> b'  # type: ignore[union-attr]
+
+
 @pytest.mark.parametrize("line", ["Press F5 at 12:30, © 2024", "나는 빵을 먹고 있었다", "", "a < b & c"])
 def test_a_line_without_such_spans_needs_no_protection(line: str) -> None:
     assert protect_line(line) is None

@@ -19,10 +19,10 @@ _FLAGS, _SIZE = r"[-\#0+]{0,3}", r"(?:\d{1,3}|\*)?(?:\.(?:\d{1,3}|\*))?"
 _PICTURE = r"[\U0001f300-\U0001faff\u2600-\u27bf\u2b00-\u2bff\u231a-\u23ff][\ufe0f\U0001f3fb-\U0001f3ff]{0,2}"
 KINDS: dict[str, tuple[str, ...]] = {
     "address": (
-        r"(?:https?|ftp|file)://[^\s<>\"]{0,500}[\w/#=&%+-]",  # without the punctuation of the sentence behind it
+        r"(?:https?|ftp|file)://[!#-;=?-~]{0,500}[\w/#=&%+-]",  # without the punctuation of the sentence behind it
         rf"(?:mailto:)?[\w.+-]{{1,64}}@{_DOMAIN}[A-Za-z]{{2,10}}\b",
         r"(?:about|chrome|resource):[\w/.#?=-]{0,100}\w",
-        rf"(?<![\w.]){_DOMAIN}{_TOP}\b(?:/[^\s<>\"]{{0,200}}[\w/])?(?![\w.]*@)",
+        rf"(?<![\w.]){_DOMAIN}{_TOP}\b(?:/[!#-;=?-~]{{0,200}}[\w/])?(?![\w.]*@)",
     ),
     "tag": (rf"</?{_NAME}(?:\s[^<>]{{0,300}})?/?>",),
     "entity": (r"&(?:\#\d{1,7}|\#[xX][0-9A-Fa-f]{1,6}|[A-Za-z]\w{1,30});",),
@@ -37,25 +37,25 @@ KINDS: dict[str, tuple[str, ...]] = {
         r"(?<![\w$])\$[A-Za-z_]\w{0,60}",
         r"(?<!\S):\w{1,40}%|(?<![\w%])%\w{2,40}%",
         r"(?<![\w:]):[a-z_]\w{1,40}\b(?![\w:])",
-        r"(?<!\w)__\w{1,40}?__(?!\w)",
+        r"(?<![\w])__\w{1,40}?__(?![\w])",
     ),
     "token": (r"\[[A-Z]\d{1,4}[A-Z]\]|\#\#\#\w{1,20}\#\#\#|@@\w{1,20}@@",),
     "mnemonic": (r"\([_&][A-Za-z0-9]\)",),
     "code": (
         r"`[^`\n]{1,200}`",
-        r"(?<!\w)\w{1,60}(?:\.\w{1,60}){0,4}\(\)",
-        r"(?<![\w-])--[a-z][\w-]{1,40}(?:=[\w./-]{1,60})?|(?<![\w-])-[A-Za-z](?![\w-])",
+        r"(?<![\w])\w{1,60}(?:\.\w{1,60}){0,4}\(\)",
+        r"(?<![\w-])--[a-z][\w-]{1,40}(?:=[\w./-]{1,60})?|(?<=[^\s.!?] )-[A-Za-z](?![\w'’-])",
         r"(?<![\w-])[A-Za-z]\w{0,40}_\w{1,60}(?![\w-])",
     ),
     "path": (
         r"(?<![\w/])(?:~|\.{1,2})?(?:/[\w.@+-]{1,100}){2,20}/?",
-        r"(?<!\w)[A-Za-z]:\\[\w.\\-]{1,200}",
+        r"(?<![\w])[A-Za-z]:\\[\w.\\-]{1,200}",
         rf"(?<![\w/.])[\w-]{{1,60}}\.{_ENDINGS}\b",
     ),
     "key": (
-        r"(?<!\w)(?:Ctrl|Alt|Shift|Cmd|Command|Option|Meta|Super|Strg)"
-        r"(?:\s?\+\s?(?:[A-Z][a-z]{2,8}|F\d{1,2}|\S(?!\w))){1,4}",
-        r"(?<!\w)F\d{1,2}(?!\w)",
+        r"(?<![\w])(?:Ctrl|Alt|Shift|Cmd|Command|Option|Meta|Super|Strg)"
+        r"(?:\s?\+\s?(?:[A-Z][a-z]{2,8}|F\d{1,2}|\S(?![\w]))){1,4}",
+        r"(?<![\w])F\d{1,2}(?![\w])",
     ),
     "emoji": (
         r"[\U0001f1e6-\U0001f1ff]{2}",
@@ -65,10 +65,15 @@ KINDS: dict[str, tuple[str, ...]] = {
     "symbol": (r"[©®™°§¶†‡•→←↑↓⇒☆★]",),
     "number": (r"\d{1,40}(?:[.,:/\u00a0\u202f'’-]\d{1,40}){0,20}",),
 }
-"""Kinds of spans and their patterns; each takes a bounded number of characters, so that time is linear."""
+"""Kinds of spans and their patterns; each takes a bounded number of characters, so that time is linear.
+
+Words in them are of ASCII, since letters of other scripts may follow without a space, as Korean particles do. Right
+before and behind a span letters with accents (U+00C0 to U+024F) count, too: they make a word of language of it.
+"""
 SHOWN = 3
 """Spans that a warning names."""
-_PATTERN = re.compile("|".join(f"(?P<{kind}>{'|'.join(patterns)})" for kind, patterns in KINDS.items()))
+_ALL = "|".join(f"(?P<{kind}>{'|'.join(patterns)})" for kind, patterns in KINDS.items())
+_PATTERN = re.compile(_ALL.replace(r"![\w", "![\\w\u00c0-\u024f"), re.ASCII)
 _MESSAGE_PART = re.compile(r"\}\s*=?\w{1,20}\s*\{|\}\s*\}")
 _DIGITS = re.compile(r"\d+")
 

@@ -43,11 +43,31 @@ def test_every_kind_is_found_whole_and_unchanged(kind: str) -> None:
     "line",
     [
         *("and/or", "a state-of-the-art idea, e.g. this", "Spalten und -zeilen", "a < b > c", "Note: this", "me & you"),
-        *("{", "}", "{}", "100%", "the README", "what?!", "나는 빵을 먹고 있었다", "it's a_", "", "I :D", "$ 5%"),
+        *(
+            "{",
+            "}",
+            "{}",
+            "100%",
+            "the README",
+            "what?!",
+            "나는 빵을 먹고 있었다",
+            "it's a_",
+            "vous_même",
+            "yes. -I see",
+            "",
+            "I :D",
+            "$ 5%",
+        ),
     ],
 )
 def test_language_is_no_span(line: str) -> None:
     assert [line[span.start : span.end] for span in find_spans(line) if span.kind != "number"] == []
+
+
+def test_letters_of_other_scripts_may_follow_without_a_space() -> None:
+    line = "https://x.org/a를 열고 --force와 foo.json을, {0}을 %s가 snake_case의"
+    spans = [line[start:end] for start, end, _ in find_spans(line)]
+    assert spans == ["https://x.org/a", "--force", "foo.json", "{0}", "%s", "snake_case"]
 
 
 def test_the_texts_of_a_message_are_language() -> None:

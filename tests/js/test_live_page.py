@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from limits import wait_until
 from small import SENTENCES
 
 from regard.explain.explanation import _steps
@@ -343,6 +344,7 @@ def test_a_long_text_never_blocks_the_page(open_page: Any) -> None:
     text = "\n".join(f"{sentence} {number}." for number in range(1800) for sentence in ("I go home", "you read a book"))
     assert len(text) > 60_000
     page.evaluate(WATCH, text)
+    wait_until(lambda: page.evaluate("counts.length >= 5"), "the long text is begun")  # it began with a short one
     page.wait_for_selector(DONE + ":only-child")
     page.wait_for_selector("#translation[aria-busy=false]")
     assert shown(page) == shown(page)[:1]

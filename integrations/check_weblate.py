@@ -61,8 +61,10 @@ def main() -> int:
         engine = kind({"url": address, "key": "", **values})
         codes = [code.upper() if kind is DeepLTranslation else code for code in (source, target)]
         right, count = kept(engine, (codes[0], codes[1]), lines)
-        said = "its form accepts the server" if accepted else f"its form refuses it: {form.errors.as_text()}"
-        print(f"{kind.name}: {said}; supported: {engine.is_supported(*codes)}; placeholders kept in {right} of {count}")
+        outcome = "its form accepts the server" if accepted else f"its form refuses it: {form.errors.as_text()}"
+        print(
+            f"{kind.name}: {outcome}; supported: {engine.is_supported(*codes)}; placeholders kept in {right} of {count}"
+        )
     return min(1, failed)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from xml.sax.saxutils import escape, unescape
 
 from regard.data.spans import find_spans
 from regard.documents.elements import MarkupOptions
@@ -13,7 +14,6 @@ from regard.documents.markup import AlignedLine, MarkupDocument, parse_markup
 KEPT = frozenset({"address", "tag", "entity", "message", "placeholder", "token", "code", "path", "emoji"})
 """Kinds of spans that no model has to see; keys, symbols and numbers are often part of what it has learnt."""
 _MARK = re.compile(r'<kept-(?:span|part) id="(\d+)"/>|(<[^<>]+>)')
-_ESCAPES = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
 
 
 @dataclass(frozen=True)
@@ -31,9 +31,9 @@ class ProtectedLine:
         """Return the line with translations in the place of its lines, and each span where its tag stands then."""
         text, parts, end = self.document.render(translations), list[str](), 0
         for match in _MARK.finditer(text):
-            parts += [_unescape(text[end : match.start()]), match[2] or self.spans[int(match[1])]]
+            parts += [unescape(text[end : match.start()]), match[2] or self.spans[int(match[1])]]
             end = match.end()
-        return "".join([*parts, _unescape(text[end:])])
+        return "".join([*parts, unescape(text[end:])])
 
 
 def protect_line(line: str, sentences: bool = True) -> ProtectedLine | None:
@@ -46,20 +46,8 @@ def protect_line(line: str, sentences: bool = True) -> ProtectedLine | None:
         name = "part" if span.kind == "message" else "span"  # texts of a message are translated by themselves
         text = line[span.start : span.end]
         is_own = span.kind == "tag" and not text.startswith("<kept-")
-        parts += [_escape(line[end : span.start]), text if is_own else f'<kept-{name} id="{number}"/>']
+        parts += [escape(line[end : span.start]), text if is_own else f'<kept-{name} id="{number}"/>']
         end = span.end
     options = MarkupOptions(sentences=sentences, splitting_tags=frozenset({"kept-part"}))
-    document = parse_markup("".join([*parts, _escape(line[end:])]), "xml", options)
+    document = parse_markup("".join([*parts, escape(line[end:])]), "xml", options)
     return ProtectedLine(document, tuple(line[start:stop] for start, stop, _ in spans))
-
-
-def _escape(text: str) -> str:
-    for character, escape in _ESCAPES.items():
-        text = text.replace(character, escape)
-    return text
-
-
-def _unescape(text: str) -> str:
-    for character, escape in reversed(_ESCAPES.items()):
-        text = text.replace(escape, character)
-    return text

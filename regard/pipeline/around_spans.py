@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import islice
 
+from regard.common.errors import LineWarning
+from regard.data.spans import spans_note
 from regard.documents.markup import AlignedLine
 from regard.documents.protected_line import ProtectedLine, protect_line
 from regard.pipeline.translation import TranslatedPart, Translation, join_parts
@@ -16,7 +19,16 @@ TranslateLines = Callable[[Sequence[str], Sequence[int], bool], list[Translation
 _CODED = re.compile(r"\s*>>\w+<<")
 
 
-def translate_around_spans(lines: Sequence[str], translate: TranslateLines) -> list[Translation]:
+def translate_around_spans(lines: Sequence[str], translate: TranslateLines, keep: bool) -> list[Translation]:
+    """Translate lines; with `keep` those with spans around these. Warn of spans that are lost or invented."""
+    results = _around_spans(lines, translate) if keep else translate(lines, range(len(lines)), False)
+    for index, (line, result) in enumerate(zip(lines, results, strict=True)):
+        if (note := spans_note(line, result.text)) is not None:
+            warnings.warn(LineWarning(index, note), stacklevel=3)
+    return results
+
+
+def _around_spans(lines: Sequence[str], translate: TranslateLines) -> list[Translation]:
     """Translate lines; of those with spans, the parts around them, with word links by which the spans are put back."""
     protected = [_protect(line) for line in lines]
     plain = [index for index, part in enumerate(protected) if part is None]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from regard.common.errors import LineError, LineWarning, UsageError
 from regard.pipeline.around_spans import translate_around_spans
-from regard.pipeline.translation import SPLIT, TranslatedPart, Translation, as_texts, warn_of_spans
+from regard.pipeline.translation import SPLIT, TranslatedPart, Translation, as_texts
 from regard.runtime.model import Options, RuntimeHypothesis, RuntimeLine, RuntimeModel, available_cores
 from regard.search.line_constraints import NO_CONSTRAINTS, Constraints, constraints_of_each
 
@@ -108,12 +108,8 @@ class RuntimeTranslator:
             _warn(results, owners)
             return [self._translation(line, nbest, readings).with_threshold(threshold) for line in results]
 
-        if keep and nbest == 1 and not (alignments or readings or prefixes):
-            translations = translate_around_spans(lines, translate)
-        else:
-            translations = translate(lines, range(len(lines)), False)
-        warn_of_spans(lines, translations)
-        return translations
+        is_plain = nbest == 1 and not (alignments or readings or prefixes)
+        return translate_around_spans(lines, translate, keep and is_plain)
 
     def stream(
         self, text: str, constraints: Constraints = NO_CONSTRAINTS, **search: Unpack[SearchOptions]

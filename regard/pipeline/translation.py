@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from html import escape
 from typing import TYPE_CHECKING, Any
 
 from regard.attention.alignment_choice import AlignmentChoice as AlignmentChoice
-from regard.common.errors import LineWarning, UsageError
+from regard.common.errors import UsageError
 from regard.data.sentences import has_spaces
-from regard.data.spans import spans_note
 
 if TYPE_CHECKING:
     from regard.attention.alignment import Link, Readings
@@ -69,13 +67,6 @@ def as_texts(texts: Any) -> list[str]:
             *(f"text {number} is {item!r:.40} ({type(item).__name__}); give texts" for number, item in wrong)
         )
     return items
-
-
-def warn_of_spans(sources: Sequence[str], translations: Sequence[Translation]) -> None:
-    """Warn of translations that do not hold the placeholders, tags, addresses, numbers … of their lines."""
-    for index, (source, translation) in enumerate(zip(sources, translations, strict=True)):
-        if (note := spans_note(source, translation.text)) is not None:
-            warnings.warn(LineWarning(index, note), stacklevel=3)
 
 
 def result_html(text: str, score: float, readings: Readings | None) -> str:

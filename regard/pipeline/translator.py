@@ -18,7 +18,7 @@ from regard.data.vocabulary import EOS
 from regard.pipeline.around_spans import translate_around_spans
 from regard.pipeline.base import BasePipeline, read_side
 from regard.pipeline.line_splitter import LineSplitter
-from regard.pipeline.translation import SPLIT, Translation, as_texts, join_parts, last_layer, warn_of_spans
+from regard.pipeline.translation import SPLIT, Translation, as_texts, join_parts, last_layer
 from regard.runtime.engine import DecodeRequest
 from regard.search import NO_CONSTRAINTS, Constraints, Hypothesis, SearchOptions, SearchSettings, is_complete
 from regard.search.forced_decoding import ForcedDecoding, force_decode
@@ -63,9 +63,9 @@ class Translator(BasePipeline):
 
         `constraints` hold for all lines, or there is one for each. `search` overrides the model folder's search
         settings. `readings` and `alignments` come from teacher forcing the token ids that were found, whatever the
-        search was. `keep`: placeholders, addresses, code and emoji come back unchanged, unless a single best
-        translation is not all that is asked for. Raises UsageError, with all causes, for options that contradict each
-        other or the model.
+        search was. `keep`: placeholders, addresses, code and emoji come back unchanged, if neither nbest nor
+        alignments, readings or constraints are asked for. Raises UsageError, with all causes, for options that
+        contradict each other or the model.
         """
         lines = as_texts(texts)
         settings = self._search_settings(nbest, search)
@@ -78,12 +78,8 @@ class Translator(BasePipeline):
             own = [each[owner] for owner in owners]
             return self._translate_lines(chosen, owners, own, settings, (nbest, wants_links, readings))
 
-        if keep and nbest == 1 and not (alignments or readings) and all(item == NO_CONSTRAINTS for item in each):
-            results = translate_around_spans(lines, translate)
-        else:
-            results = translate(lines, range(len(lines)), False)
-        warn_of_spans(lines, results)
-        return results
+        is_plain = nbest == 1 and not (alignments or readings) and all(item == NO_CONSTRAINTS for item in each)
+        return translate_around_spans(lines, translate, keep and is_plain)
 
     def _translate_lines(
         self,

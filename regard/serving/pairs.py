@@ -14,7 +14,7 @@ AUTO = "auto"
 UNKNOWN_SOURCE, UNKNOWN_TARGET = "src", "tgt"
 """Codes for the languages of a model that does not name them."""
 PROBE = "test"
-"""What Weblate has translated from English to German before it accepts a server, whichever languages this one has."""
+"""The word by which Weblate tries a server, from English to German, whichever languages the server has."""
 
 
 @dataclass(frozen=True)

@@ -423,7 +423,14 @@ class _Session:
         batching, seed = recipe.batching, recipe.training.seed
         settings = recipe.data if recipe.training.guided else recipe.data.without_alignments()
         data = prepare_data(
-            settings, tokenizer or recipe.tokenizer, batching, seed, self.out, log=self.say, inspect=inspect
+            settings,
+            tokenizer or recipe.tokenizer,
+            batching,
+            seed,
+            self.out,
+            variation=recipe.variation,
+            log=self.say,
+            inspect=inspect,
         )
         self.say(*data.report, *data.changes)
         if not started:

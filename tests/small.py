@@ -55,10 +55,11 @@ def folder(
     end: float = 0.0,
     languages: tuple[str, str] = ("", ""),
     score_threshold: float | None = -8.0,
+    copy_tokens: int = 0,
 ) -> Path:
     """Write a model folder with random weights; `end` is the output bias of end of sentence."""
     torch.manual_seed(5)
-    tokenizer_settings = TokenizerSettings()
+    tokenizer_settings = TokenizerSettings(copy_tokens=copy_tokens)
     tokenizer = Tokenizer.train(SENTENCES, SENTENCES, tokenizer_settings)
     model_settings = ModelSettings.parse({"encoder": SIDES[encoder], "decoder": SIDES[decoder]}, "test")
     model = build(model_settings, len(tokenizer.source), len(tokenizer.target), joint=True)

@@ -6,6 +6,7 @@ import pytest
 from small import SENTENCES, folder
 
 from regard.common.errors import LineError
+from regard.data.copy_tokens import COPY_CHARACTERS
 from regard.data.spans import differing_spans
 from regard.pipeline import RuntimeTranslator, Translator, load_translator
 from regard.runtime import native
@@ -14,15 +15,26 @@ from tests.runtime.pairs import maker
 pytestmark = pytest.mark.filterwarnings("ignore:the translation")
 SPANS = ["%s", "{name}", "https://x.org/a?b=1", "`a < b`", "👍🏽", "[X8X]"]
 LINES = [f"{SENTENCES[0]} {span} {SENTENCES[1]}" for span in SPANS]
+LINES += [
+    "{a} {b} %s %d [X8X]",
+    f"{SENTENCES[0]} <b>{{a}} {SENTENCES[1]}</b> %d",
+    f"{SENTENCES[2]} {COPY_CHARACTERS[:2]}",
+]
 LINES += ["{a} {b}", "  {a}집", "", SENTENCES[2], f"{{n, plural, one {{{SENTENCES[0]}}} other {{{SENTENCES[1]}}}}}"]
 
 
-@pytest.fixture(scope="module")
-def translators(tmp_path_factory: pytest.TempPathFactory) -> list[Translator | RuntimeTranslator]:
-    """Return a model of random weights as a folder and, where there is a C library, as a runtime file."""
+@pytest.fixture(scope="module", params=[0, 4])
+def translators(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> list[Translator | RuntimeTranslator]:
+    """Return a model of random weights as a folder and, where there is a C library, as a runtime file.
+
+    The vocabulary has no copy tokens, or fewer than some lines have spans.
+    """
     if native.why_unavailable() is not None:
-        return [load_translator(folder(tmp_path_factory.mktemp("spans") / "run"))]
-    return [*maker(lambda: tmp_path_factory.mktemp("spans") / "run")("transformer", "transformer")]
+        return [load_translator(folder(tmp_path_factory.mktemp("spans") / "run", copy_tokens=request.param))]
+    make = maker(lambda: tmp_path_factory.mktemp("spans") / "run")
+    return [*make("transformer", "transformer", copy_tokens=request.param)]
 
 
 def test_each_span_is_there_once(translators: list[Translator | RuntimeTranslator]) -> None:

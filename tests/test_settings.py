@@ -54,9 +54,9 @@ def test_the_names_of_other_toolkits_lead_to_ours() -> None:
 @pytest.mark.parametrize(
     ("key", "listed"),
     [
-        ("xyzzy", "batching, data, model, schedule, search, tokenizer, training"),
+        ("xyzzy", "batching, data, model, schedule, search, tokenizer, training, variation"),
         ("schedule.xyzzy", "schedule.kind, schedule.peak, schedule.warmup"),
-        ("a.xyzzy", "batching, data, model, schedule, search, tokenizer, training"),
+        ("a.xyzzy", "batching, data, model, schedule, search, tokenizer, training, variation"),
     ],
 )
 def test_an_unknown_key_without_a_likeness_lists_its_table(key: str, listed: str) -> None:

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from regard.data.batch import Example, Resample
 from regard.data.tokenizer import Tokenizer
+from regard.data.variation import LEXICON_PAIRS, Lexicon, PairVariation, VariationSettings
 from regard.data.vocabulary import EOS
 from regard.data.word_alignments import WordLinks, token_links
 
@@ -20,17 +21,49 @@ def encode_pairs(
     return examples if links is None else _with_links(examples, links.rows, tokenizer)
 
 
+def pair_variation(
+    settings: VariationSettings, examples: Sequence[Example], tokenizer: Tokenizer
+) -> PairVariation | None:
+    """Make what varies the pairs of a corpus, with a lexicon of evenly spread ones; None if no share is set."""
+    if not any(settings.model_dump().values()):
+        return None
+    step = max(1, len(examples) // LEXICON_PAIRS)
+    sample = [examples[index] for index in range(0, len(examples), step)]
+    sources = tokenizer.source.detokenised([pair.source_ids for pair in sample])
+    targets = tokenizer.target.detokenised([pair.target for pair in sample])
+    return PairVariation(settings, Lexicon(zip(sources, targets, strict=True)), tokenizer.copies, len(examples))
+
+
 def resampler(
-    examples: Sequence[Example], tokenizer: Tokenizer, dropout: float, links: WordLinks | None = None
+    examples: Sequence[Example],
+    tokenizer: Tokenizer,
+    dropout: float,
+    links: WordLinks | None = None,
+    variation: PairVariation | None = None,
 ) -> Resample:
-    """Make a function that encodes examples with a newly sampled segmentation; their ids are detokenised first."""
+    """Make a function that encodes examples anew; their ids are detokenised first.
+
+    `variation` changes some; with subword dropout, all have a newly sampled segmentation.
+    """
+
+    def read(chosen: Sequence[Example]) -> tuple[list[str], list[str]]:
+        sources = tokenizer.source.detokenised([pair.source_ids for pair in chosen])
+        return sources, tokenizer.target.detokenised([pair.target for pair in chosen])
 
     def resample(indices: Sequence[int], seed: int) -> list[Example]:
-        pairs = [examples[index] for index in indices]
-        sources = tokenizer.source.detokenised([pair.source_ids for pair in pairs])
-        targets = tokenizer.target.detokenised([pair.target for pair in pairs])
-        sampled = _with_ends(*tokenizer.sample(sources, targets, dropout, seed))
-        return sampled if links is None else _with_links(sampled, [links[i] for i in indices], tokenizer)
+        pairs, varied = [examples[index] for index in indices], dict[int, tuple[str, str]]()
+        if variation is not None:
+            varied = variation.vary(indices, lambda places: zip(*read([pairs[n] for n in places]), strict=True), seed)
+        if dropout:
+            sources, targets = read(pairs)
+            for place, (source, target) in varied.items():
+                sources[place], targets[place] = source, target
+            sampled = _with_ends(*tokenizer.sample(sources, targets, dropout, seed))
+            return sampled if links is None else _with_links(sampled, [links[i] for i in indices], tokenizer)
+        texts = [source for source, _ in varied.values()], [target for _, target in varied.values()]
+        for place, example in zip(varied, encode_pairs(*texts, tokenizer), strict=True):
+            pairs[place] = example
+        return pairs
 
     return resample
 

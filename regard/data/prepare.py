@@ -30,7 +30,7 @@ from regard.data.corpus import (
     read_corpora,
     read_corpus,
 )
-from regard.data.examples import encode_pairs, resampler
+from regard.data.examples import encode_pairs, pair_variation, resampler
 from regard.data.holdout import TrainingCorpus, held_out_report, hold_out
 from regard.data.images import ImageSettings
 from regard.data.language_id import spread
@@ -49,6 +49,7 @@ from regard.data.shards import REMEDY, Shards, write_shards
 from regard.data.streaming import scan
 from regard.data.text import data_path
 from regard.data.tokenizer import Tokenizer, TokenizerSettings, sampling_stride
+from regard.data.variation import VariationSettings
 from regard.data.word_alignments import WordLinks, read_word_links
 
 IMAGES, SHARDS = "images", "shards"  # in a run folder
@@ -91,6 +92,7 @@ class _DataRequest:
     log: Log
     inspect: Inspect
     fingerprints: Fingerprints
+    variation: VariationSettings
 
     def resumes(self) -> bool:
         """Return whether the run has started before."""
@@ -118,6 +120,7 @@ def prepare_data(
     seed: int,
     run: Path,
     *,
+    variation: VariationSettings | None = None,
     log: Log | None = None,
     inspect: Inspect | None = None,
 ) -> PreparedData:
@@ -131,8 +134,8 @@ def prepare_data(
     one, with evenly sampled lines) before it is tokenised, and may raise.
     """
     _check_rereadable(data)
-    functions = log or _ignore, inspect or _ignore
-    request = _DataRequest(data, tokenizer, batching, seed, run, *functions, fingerprint_files(data))
+    functions, varied = (log or _ignore, inspect or _ignore), variation or VariationSettings()
+    request = _DataRequest(data, tokenizer, batching, seed, run, *functions, fingerprint_files(data), varied)
     if data.images is not None:
         return _prepare_captions(request, data.images)
     if not _needs_shards(data):
@@ -311,15 +314,13 @@ def _prepared(
 ) -> PreparedData:
     """Make batches of tokenised corpora."""
     batching, dropout = request.batching, request.batching.subword_dropout
-    streams = [
-        BatchStream(
-            part,
-            batching,
-            request.seed + number,
-            resampler(part, tokenizer, dropout, links.get(name)) if dropout else None,
-        )
-        for number, (name, part) in enumerate(examples.items())
-    ]
+
+    def stream(number: int, name: str, part: Sequence[Example]) -> BatchStream:
+        vary = None if name in links else pair_variation(request.variation, part, tokenizer)
+        resample = resampler(part, tokenizer, dropout, links.get(name), vary) if dropout or vary else None
+        return BatchStream(part, batching, request.seed + number, resample)
+
+    streams = [stream(number, name, part) for number, (name, part) in enumerate(examples.items())]
     weights = [request.data.weights[name] for name in examples]
     return PreparedData(
         report=(*report, *(word_links.report for word_links in links.values())),

@@ -39,7 +39,7 @@ KINDS: dict[str, tuple[str, ...]] = {
         r"(?<![\w:]):[a-z_]\w{1,40}\b(?![\w:])",
         r"(?<![\w])__\w{1,40}?__(?![\w])",
     ),
-    "token": (r"\[[A-Z]\d{1,4}[A-Z]\]|\#\#\#\w{1,20}\#\#\#|@@\w{1,20}@@",),
+    "token": (r"\[[A-Z]\d{1,4}[A-Z]\]|\#\#\#\w{1,20}\#\#\#|@@\w{1,20}@@|[\U000f1900-\U000f1917]",),
     "mnemonic": (r"\([_&][A-Za-z0-9]\)",),
     "code": (
         r"`[^`\n]{1,200}`",
@@ -70,6 +70,8 @@ KINDS: dict[str, tuple[str, ...]] = {
 Words in them are of ASCII, since letters of other scripts may follow without a space, as Korean particles do. Right
 before and behind a span letters with accents (U+00C0 to U+024F) count, too: they make a word of language of it.
 """
+KEPT = frozenset({"address", "tag", "entity", "message", "placeholder", "token", "code", "path", "emoji"})
+"""Kinds of spans that no model has to see; keys, symbols and numbers are often part of what it has learnt."""
 SHOWN = 3
 """Spans that a warning names."""
 _ALL = "|".join(f"(?P<{kind}>{'|'.join(patterns)})" for kind, patterns in KINDS.items())

@@ -17,6 +17,7 @@ from regard.common.atomic import write_bytes
 from regard.common.errors import ConfigurationError, DataError, ModelFolderError
 from regard.common.reading import check_links, file_bytes
 from regard.common.settings import VOCABULARY, Settings
+from regard.data.copy_tokens import COPY_CHARACTERS
 from regard.data.marian_vocab import SPECIAL, PieceTable
 from regard.data.vocabulary import BOS, EOS, PAD, SPACE, UNK, Vocabulary, normalised_line, vocabulary_of
 
@@ -34,16 +35,30 @@ class TokenizerSettings(Settings):
     )
     joint: bool = Field(True, description="One vocabulary for both sides, or one for each.")
     size: int | None = Field(
-        None, ge=5, le=VOCABULARY, description="Tokens in each vocabulary; chosen from the corpus if not given."
+        None,
+        ge=5,
+        le=VOCABULARY,
+        description="Tokens in each vocabulary, beside copy_tokens; chosen from the corpus if not given.",
     )
     byte_fallback: bool = Field(True, description="Encode characters never seen in training as bytes, not as unknown.")
     character_coverage: float = Field(
         0.9999, gt=0, le=1, description="Share of the training text whose characters get tokens of their own."
     )
+    copy_tokens: int = Field(
+        0,
+        ge=0,
+        le=len(COPY_CHARACTERS),
+        description="Tokens that stand for placeholders, addresses, code and the like of a line; each comes back once.",
+    )
     numbering: Literal["sentencepiece", "marian"] = Field(
         "sentencepiece",
         description="Numbering of token ids; marian: by a table beside the vocabularies, in imported models.",
     )
+
+    @property
+    def copy_characters(self) -> str:
+        """The characters of the copy tokens; words as tokens leave no room for any."""
+        return "" if self.kind == "whitespace" else COPY_CHARACTERS[: self.copy_tokens]
 
 
 class Tokenizer:
@@ -83,6 +98,18 @@ class Tokenizer:
             return self.source.encode_all(sources), self.target.encode_all(targets)
         ids = self.source.sample_all(sources, kind, dropout, seed)
         return ids, self.target.sample_all(targets, kind, dropout, seed + 1)
+
+    @property
+    def copies(self) -> str:
+        """The characters of the copy tokens that both vocabularies have."""
+        return "".join(text for text in self.source.copy_ids if text in self.target.copy_ids)
+
+    def copies_of(self, source: Sequence[int]) -> tuple[int, ...]:
+        """Return the ids in the target's vocabulary of the copy tokens of a source, each once, in order."""
+        if not self.source.copy_ids:
+            return ()
+        target = {self.source.copy_ids[text]: self.target.copy_ids[text] for text in self.copies}
+        return tuple(dict.fromkeys(target[index] for index in source if index in target))
 
     @property
     def fingerprint(self) -> str:
@@ -176,10 +203,10 @@ def _bytes(lines: Iterable[str]) -> Iterator[bytes]:
 
 
 def _options(lines: Sequence[str], settings: TokenizerSettings) -> dict[str, Any]:
-    whitespace = settings.kind == "whitespace"
+    whitespace, copies = settings.kind == "whitespace", settings.copy_characters
     return {
         "model_type": "word" if whitespace else settings.kind,
-        "vocab_size": settings.size or choose_size(lines, settings),
+        "vocab_size": (settings.size or choose_size(lines, settings)) + len(copies),
         "hard_vocab_limit": settings.size is not None,  # a size that we chose may be lowered to what the corpus allows
         "use_all_vocab": settings.size is None and settings.kind in ("char", "whitespace"),
         "byte_fallback": settings.byte_fallback and not whitespace,
@@ -189,6 +216,7 @@ def _options(lines: Sequence[str], settings: TokenizerSettings) -> dict[str, Any
         "max_sentence_length": 2**30,
         "num_threads": 4,  # affects the result: sums of floats depend on how they are split
         "minloglevel": 4,
+        "user_defined_symbols": [*copies],
         "unk_surface": "⁇",
         "pad_id": PAD,
         "unk_id": UNK,
@@ -199,15 +227,18 @@ def _options(lines: Sequence[str], settings: TokenizerSettings) -> dict[str, Any
 
 def _size_error(problem: str, settings: TokenizerSettings, side: str) -> DataError | ConfigurationError:
     start = f"tokenizer.size: {settings.size:,} tokens are" if settings.size else "tokenizer:"
-    if largest := re.search(r"value <= (\d+)", problem):
+    copies = len(settings.copy_characters)
+    if limit := re.search(r"value <= (\d+)", problem):
+        largest = int(limit[1]) - copies
         return ConfigurationError(
-            f"{start} more than the text of {side} can fill; the largest possible size is {int(largest[1]):,}: "
-            f"set tokenizer.size to at most {largest[1]}, or leave it out"
+            f"{start} more than the text of {side} can fill; the largest possible size is {largest:,}: "
+            f"set tokenizer.size to at most {largest}, or leave it out"
         )
-    if smallest := re.search(r"(\d+) vs (\d+)", problem):
+    if limit := re.search(r"(\d+) vs (\d+)", problem):
+        smallest = int(limit[2]) - copies
         return ConfigurationError(
-            f"{start} fewer than the characters of {side} need; the smallest possible size is {int(smallest[2]):,}: "
-            f"set tokenizer.size to at least {smallest[2]}, lower tokenizer.character_coverage, or leave the size out"
+            f"{start} fewer than the characters of {side} need; the smallest possible size is {smallest:,}: "
+            f"set tokenizer.size to at least {smallest}, lower tokenizer.character_coverage, or leave the size out"
         )
     return DataError(f"{side}: SentencePiece could not learn a vocabulary ({problem.strip()}); check the text")
 

@@ -12,6 +12,7 @@ from itertools import groupby
 from typing import Any, Literal
 
 from regard.common.reading import reason_of
+from regard.data.copy_tokens import COPY_CHARACTERS
 from regard.data.marian_vocab import SPECIAL, PieceTable
 from regard.data.subword_sampling import bpe_dropout, sample_segmentations, unigram_sampling
 from regard.data.text import COMPATIBILITY, clean
@@ -121,6 +122,16 @@ class Vocabulary:
             else:
                 surfaces.append(token.replace(SPACE, " ").encode())
         return surfaces
+
+    @cached_property
+    def copy_ids(self) -> dict[str, int]:
+        """The ids of the copy tokens by their characters; empty in vocabularies that have none."""
+        return {text: index for text in COPY_CHARACTERS if (index := self.id_of(text)) != UNK}
+
+    @cached_property
+    def copy_tokens(self) -> tuple[int, ...]:
+        """The ids of the copy tokens."""
+        return tuple(self.copy_ids.values())
 
     @cached_property
     def byte_tokens(self) -> dict[int, bytes]:

@@ -3,51 +3,116 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from xml.sax.saxutils import escape, unescape
 
-from regard.data.spans import find_spans
+from regard.data.copy_tokens import COPIED
+from regard.data.sentences import TextLayout, split_text
+from regard.data.spans import KEPT, find_spans
 from regard.documents.elements import MarkupOptions
 from regard.documents.markup import AlignedLine, MarkupDocument, parse_markup
 
-KEPT = frozenset({"address", "tag", "entity", "message", "placeholder", "token", "code", "path", "emoji"})
-"""Kinds of spans that no model has to see; keys, symbols and numbers are often part of what it has learnt."""
 _MARK = re.compile(r'<kept-(?:span|part) id="(\d+)"/>|(<[^<>]+>)')
 
 
 @dataclass(frozen=True)
 class ProtectedLine:
-    """A line with spans, as XML in which a tag stands for each that is none; `lines` are what is to be translated."""
+    """A line with spans, as XML with a tag or a copy token for each; `lines` are what is to be translated."""
 
     document: MarkupDocument
     spans: tuple[str, ...]
+    copied: Mapping[int, str]
+    """The span that each copy character stands for."""
 
     @property
     def lines(self) -> tuple[str, ...]:
         return self.document.lines
 
+    @property
+    def needs_links(self) -> bool:
+        """True if spans are put back by word links, since copy tokens do not stand for all of them."""
+        return len(self.copied) < len(self.spans)
+
     def render(self, translations: Sequence[AlignedLine]) -> str:
         """Return the line with translations in the place of its lines, and each span where its tag stands then."""
         text, parts, end = self.document.render(translations), list[str](), 0
         for match in _MARK.finditer(text):
-            parts += [unescape(text[end : match.start()]), match[2] or self.spans[int(match[1])]]
+            parts += [self.restore(unescape(text[end : match.start()])), match[2] or self.spans[int(match[1])]]
             end = match.end()
-        return "".join([*parts, unescape(text[end:])])
+        return "".join([*parts, self.restore(unescape(text[end:]))])
+
+    def restore(self, text: str) -> str:
+        """Return a text with spans in the place of their copy characters."""
+        return text.translate(self.copied)
 
 
-def protect_line(line: str, sentences: bool = True) -> ProtectedLine | None:
-    """Take the spans out of a line; None if it has none. `sentences`: its sentences are translated by themselves."""
+def protect_line(line: str, sentences: bool = True, copies: str = "") -> ProtectedLine | None:
+    """Take the spans out of a line; None if it has none. `sentences`: its sentences are translated by themselves.
+
+    `copies`: the characters of the model's copy tokens. They stand for spans unless these are more, or tags.
+    """
     spans = [span for span in find_spans(line) if span.kind in KEPT]
     if not spans:
         return None
-    parts, end = list[str](), 0
+    is_copied = [span.kind in COPIED for span in spans]
+    free = iter(copies if sum(is_copied) <= len(copies) else "")
+    parts, copied, end = list[str](), dict[int, str](), 0
     for number, span in enumerate(spans):
-        name = "part" if span.kind == "message" else "span"  # texts of a message are translated by themselves
         text = line[span.start : span.end]
-        is_own = span.kind == "tag" and not text.startswith("<kept-")
-        parts += [escape(line[end : span.start]), text if is_own else f'<kept-{name} id="{number}"/>']
+        parts.append(escape(line[end : span.start]))
+        if is_copied[number] and (character := next(free, "")):
+            parts.append(character)
+            copied[ord(character)] = text
+        elif span.kind == "tag" and not text.startswith("<kept-"):
+            parts.append(text)
+        else:  # texts of a message are translated by themselves
+            parts.append(f'<kept-{"part" if span.kind == "message" else "span"} id="{number}"/>')
         end = span.end
     options = MarkupOptions(sentences=sentences, splitting_tags=frozenset({"kept-part"}))
     document = parse_markup("".join([*parts, escape(line[end:])]), "xml", options)
-    return ProtectedLine(document, tuple(line[start:stop] for start, stop, _ in spans))
+    return ProtectedLine(document, tuple(line[start:stop] for start, stop, _ in spans), copied)
+
+
+@dataclass(frozen=True)
+class ProtectedText:
+    """A plain text whose lines with spans are protected; `parts` are its lines, taken apart further."""
+
+    whole: TextLayout
+    parts: tuple[TextLayout | ProtectedLine, ...]
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        return tuple(line for part in self.parts for line in part.lines)
+
+    @property
+    def needs_links(self) -> bool:
+        """True if spans are put back by word links."""
+        return any(isinstance(part, ProtectedLine) and part.needs_links for part in self.parts)
+
+    @property
+    def copied(self) -> tuple[Mapping[int, str], ...]:
+        """Of each line the span that each copy character stands for."""
+        each = ((part.copied if isinstance(part, ProtectedLine) else {}, part) for part in self.parts)
+        return tuple(copied for copied, part in each for _ in part.lines)
+
+    def render(self, translations: Sequence[AlignedLine]) -> str:
+        """Return the text with translations in the place of its lines."""
+        rest, texts = iter(translations), list[str]()
+        for part in self.parts:
+            own = list(islice(rest, len(part.lines)))
+            if isinstance(part, ProtectedLine):
+                texts.append(part.render(own))
+            else:
+                texts.append(part.join([line.text for line in own]))
+        return self.whole.join(texts)
+
+
+def protect_text(text: str, sentences: bool, newlines: bool, copies: str = "") -> ProtectedText | None:
+    """Take a plain text apart as `split_text` does, and the spans out of its lines; None if it has none."""
+    whole = split_text(text, sentences=False, newlines=newlines)
+    protected = [(line, protect_line(line, sentences, copies)) for line in whole.lines]
+    if not any(part for _, part in protected):
+        return None
+    return ProtectedText(whole, tuple(part or split_text(line, sentences=sentences) for line, part in protected))

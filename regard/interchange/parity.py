@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from regard.common.errors import ExportError
+from regard.data.tokenizer import Tokenizer
 from regard.model_folder import ModelFolder
 from regard.runtime.engine import DecodeRequest, decode_requests
 from regard.search import SearchSettings, Task
@@ -44,13 +45,15 @@ def best_targets(
     model: ModelFolder,
     sources: Sequence[Sequence[int]],
     settings: SearchSettings,
-    byte_tokens: Mapping[int, bytes] | None = None,
+    tokenizer: Tokenizer | None = None,
 ) -> list[tuple[int, ...]]:
     """Return the best target of each source (ids, end of sentence included) that the original finds with PyTorch.
 
-    `byte_tokens`: see `Task`.
+    With a tokenizer, by the rules for its tokens that stand for bytes, and for its copy tokens.
     """
-    limits = (settings.max_steps(len(source), model.model.max_target) for source in sources)
-    tasks = (Task(index, limit, byte_tokens=byte_tokens or {}) for index, limit in enumerate(limits))
+    tasks = [Task(n, settings.max_steps(len(ids), model.model.max_target)) for n, ids in enumerate(sources)]
+    if tokenizer is not None:
+        t, own = tokenizer.target, zip(tasks, map(tokenizer.copies_of, sources), strict=True)
+        tasks = [replace(task, byte_tokens=t.byte_tokens, copies=c, copy_tokens=t.copy_tokens) for task, c in own]
     requests = [DecodeRequest(*item) for item in zip(sources, tasks, strict=True)]
     return [hypotheses[0].ids for hypotheses in decode_requests(model.model, requests, settings)]

@@ -156,7 +156,7 @@ def compare(model: ModelFolder, exported: RuntimeTranslator, sentences: Sequence
         # Lines that are split, or copied because they have no letters, are not searched as one source.
         whole = [(ids, line.hypotheses[0]) for ids, line in zip(sources, lines, strict=True) if line.source]
         searched = [ids for ids, _ in whole]
-        targets = best_targets(model, searched, settings, model.tokenizer.target.byte_tokens)
+        targets = best_targets(model, searched, settings, model.tokenizer)
         mismatches[name] = sum(ids != best.ids for ids, (_, best) in zip(targets, whole, strict=True))
         forced = force_decode(model.model, searched, [best.ids for _, best in whole], False)
         penalty = LengthPenalty(settings.length_penalty)

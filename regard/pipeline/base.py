@@ -104,8 +104,10 @@ class BasePipeline:
                 f"{phrases}: {required} tokens are required, and a target may have at most {max_steps - 1} "
                 "(`max_length`, or the model's limit); raise it, or require less"
             )
-        forbidden, byte_tokens = encoder.encode_forbidden(constraints.forbid), self.tokenizer.target.byte_tokens
-        return DecodeRequest(source, Task(index, max_steps, prefix, terms, forbidden, key, byte_tokens))
+        forbidden, target = encoder.encode_forbidden(constraints.forbid), self.tokenizer.target
+        copies = self.tokenizer.copies_of(source) if isinstance(source, list) else ()
+        rest = target.byte_tokens, copies, target.copy_tokens
+        return DecodeRequest(source, Task(index, max_steps, prefix, terms, forbidden, key, *rest))
 
     def _decode(self, requests: Sequence[DecodeRequest], settings: SearchSettings) -> list[list[Hypothesis]]:
         """Decode, and rerank the hypotheses of each request."""

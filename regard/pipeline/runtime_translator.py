@@ -109,7 +109,7 @@ class RuntimeTranslator:
             return [self._translation(line, nbest, readings).with_threshold(threshold) for line in results]
 
         is_plain = nbest == 1 and not (alignments or readings or prefixes)
-        return translate_around_spans(lines, translate, keep and is_plain)
+        return translate_around_spans(lines, translate, keep and is_plain, self.model.copies)
 
     def stream(
         self, text: str, constraints: Constraints = NO_CONSTRAINTS, **search: Unpack[SearchOptions]

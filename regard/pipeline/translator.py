@@ -79,7 +79,7 @@ class Translator(BasePipeline):
             return self._translate_lines(chosen, owners, own, settings, (nbest, wants_links, readings))
 
         is_plain = nbest == 1 and not (alignments or readings) and all(item == NO_CONSTRAINTS for item in each)
-        return translate_around_spans(lines, translate, keep and is_plain)
+        return translate_around_spans(lines, translate, keep and is_plain, self.tokenizer.copies)
 
     def _translate_lines(
         self,

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from regard.common.errors import LineError, ModelFolderError, RegardError, UsageError
 from regard.common.reading import parse_json
+from regard.data.copy_tokens import COPY_CHARACTERS
 from regard.runtime.native import kernels
 from regard.search.search_steps import Candidate, Fate, SearchStep
 
@@ -284,6 +285,13 @@ class RuntimeModel:
         size = ctypes.c_size_t()
         address = self._library.regard_languages(self._model, ctypes.byref(size))
         return ctypes.string_at(address, size.value) if address else b""
+
+    @cached_property
+    def copies(self) -> str:
+        """The characters of the model's copy tokens; empty if it has none."""
+        sides = self.encode(COPY_CHARACTERS), False, self.encode_target(COPY_CHARACTERS), True
+        known = {*self.tokens(*sides[:2])} & {*self.tokens(*sides[2:])}
+        return "".join(character for character in COPY_CHARACTERS if character in known)
 
     @cached_property
     def layers(self) -> tuple[AttentionLayer, ...]:

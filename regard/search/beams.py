@@ -92,7 +92,9 @@ class _RuleSet:
         suppressed = dict.fromkeys(token for rule in active for token in rule.suppressed)
         byte_tokens = next((task.byte_tokens for task in tasks), {})
         suppressed |= {token: None for token, byte in byte_tokens.items() if not begins_character(byte)}
-        needs_all, has_terms = any(rule.needs_all_logits for rule in active), any(task.terms for task in tasks)
+        suppressed |= {token: None for task in tasks for token in task.copy_tokens}
+        needs_all = any(rule.needs_all_logits for rule in active) or any(task.copies for task in tasks)
+        has_terms = any(task.terms for task in tasks)
         return cls(rules, active, tuple(suppressed), needs_all, has_terms)
 
 
@@ -186,6 +188,12 @@ class Beams:
         return {row: tokens for row in rows if (tokens := next_bytes(self.prefix_of(row), byte_tokens))}
 
     @cached_property
+    def missing_copies(self) -> dict[int, list[int]]:
+        """The copy tokens that each row of a sentence with some has not written yet."""
+        rows = ((row, self.tasks[row // self.width].copies) for row in range(len(self.tokens)))
+        return {row: [*dict.fromkeys(copies).keys() - {*self.prefix_of(row)}] for row, copies in rows if copies}
+
+    @cached_property
     def k_needed(self) -> int | None:
         """Number of tokens of each row to ask the model for; None: whole distributions.
 
@@ -276,6 +284,7 @@ class Beams:
         """
         scores, rows = log_probs.copy(), np.arange(len(log_probs))[:, None]
         scores[:, list(self.suppressed)] = -np.inf
+        self._open_copies(scores, log_probs)
         for row, choices in self.byte_choices.items():
             scores[row] = -np.inf
             scores[row, choices] = log_probs[row, choices]
@@ -296,6 +305,16 @@ class Beams:
         scores = scores[rows, tokens]
         scores[:, -term_tokens.shape[1] :][is_duplicate] = -np.inf
         return log_probs[rows, tokens], scores, tokens, log_probs[:, EOS]
+
+    def _open_copies(self, scores: Array, log_probs: Array) -> None:
+        """Let rows write their missing copy tokens; no end before, and nothing else where these need all the room."""
+        for row, missing in self.missing_copies.items():
+            b = row // self.width
+            if missing and self.max_steps[b] - 1 - self.lengths[b] <= len(missing):
+                scores[row] = -np.inf
+            elif missing:
+                scores[row, EOS] = -np.inf
+            scores[row, missing] = log_probs[row, missing]
 
     def _term_tokens(self) -> Array:
         """Return the tokens (N, m) that bring each row nearer to its terms, padded with end of sentence."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import codecs
-import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -38,6 +37,8 @@ class BeamView(Protocol):
     def width(self) -> int: ...  # K
     @property
     def constraint_states(self) -> dict[int, ConstraintState]: ...  # of each row whose task has terms
+    @property
+    def missing_copies(self) -> dict[int, list[int]]: ...  # of each row whose task has copies
 
     def prefix_of(self, row: int) -> tuple[int, ...]:
         """Return the token ids that a row has written."""
@@ -204,12 +205,13 @@ class WholeCharacters(Rule):
             byte_tokens = beams.tasks[row // beams.width].byte_tokens
             if byte_tokens.get(token) == b" ":
                 late += [(row, EOS), *((row, other) for other, byte in byte_tokens.items() if byte == b" ")]
-        for b, task in enumerate(beams.tasks):
-            if (room := task.max_steps - 1 - int(beams.lengths[b])) < _LONGEST_CHARACTER:
+        for row in range(len(beams.tokens)):
+            task, missing = beams.tasks[row // beams.width], beams.missing_copies.get(row, ())
+            room = max(0, task.max_steps - 1 - int(beams.lengths[row // beams.width]) - len(missing))
+            if room < _LONGEST_CHARACTER:
                 least = (b"\x80", b"\xc0", b"\xe0", b"\xf0")[room]  # bytes that begin more than so many
-                rows = range(b * beams.width, (b + 1) * beams.width)
                 too_late = [t for t, byte in task.byte_tokens.items() if byte >= least or (room == 1 and byte == b" ")]
-                late += itertools.product(rows, too_late)
+                late += ((row, token) for token in too_late)
         pairs = np.array(late, np.int64).reshape(-1, 2)
         return pairs[:, 0], pairs[:, 1]
 

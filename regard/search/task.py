@@ -54,7 +54,8 @@ class Task:
 
     `id` is the caller's, and unique within a call. A target has at most `max_steps` tokens, end of sentence included;
     it begins with the tokens of `prefix`, holds every one of `terms` and none of `banned`. Samples depend on
-    `sampling_key` and the settings' seed alone. `byte_tokens`: see `Vocabulary.byte_tokens`.
+    `sampling_key` and the settings' seed alone. `byte_tokens`: see `Vocabulary.byte_tokens`. Of the vocabulary's
+    `copy_tokens` it holds each of `copies` exactly once, where `max_steps` has room for them, and no others.
     """
 
     id: int
@@ -64,6 +65,8 @@ class Task:
     banned: tuple[BannedPhrase, ...] = ()
     sampling_key: int = 0
     byte_tokens: Mapping[int, bytes] = field(default_factory=dict, repr=False)
+    copies: tuple[int, ...] = ()
+    copy_tokens: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)

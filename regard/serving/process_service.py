@@ -308,8 +308,8 @@ def _served_model(name: str, about: Message, languages: Pair | None) -> ServedMo
     facts |= {key: card[key] for key in ("fingerprint", "regard") if key in card}
     has_attention = any(role == "cross" for _, role, _ in about["layers"]) or about["engine"] == "pytorch"
     readme, alignment = card["readme"], card.get("alignment")
-    splits = about["splits_sentences"]
-    model = ServedModel(name, about["kind"], pairs, has_attention, codes, facts, readme, alignment, splits)
+    text = about["splits_sentences"], about["copies"]
+    model = ServedModel(name, about["kind"], pairs, has_attention, codes, facts, readme, alignment, *text)
     return replace(model, pairs=(("", target),)) if about["kind"] == "captions" else model
 
 

@@ -64,6 +64,7 @@ class PyTorchEngine:
             "layers": [],
             "language_id": identification.to_json() if identification else "",
             "splits_sentences": self._pipeline.settings.search.splits_sentences,
+            "copies": self._pipeline.tokenizer.copies,
         }
 
     def submit(self, number: int, call: Message) -> None:

@@ -57,6 +57,7 @@ class RuntimeEngine:
             "layers": layers,
             "language_id": identification,
             "splits_sentences": bool(self._model.options().split),
+            "copies": self._model.copies,
         }
 
     def submit(self, number: int, call: Message) -> None:
@@ -198,11 +199,12 @@ class RuntimeEngine:
             self._forget(number)
 
     def _line(self, line: RuntimeLine, with_log_probs: bool, threshold: float) -> Message:
+        spans = spans_note(" ".join(part.source for part in line.parts), line.hypotheses[0].text)
         return {
             "doubtful": any(part.score < threshold for part in line.parts),
             "hypotheses": [self._hypothesis(hypothesis, with_log_probs) for hypothesis in line.hypotheses],
             "source_tokens": self._model.tokens(line.source, False),
-            "warnings": [*line.notes, *_repetitions(line.hypotheses[0]), *_spans(line)],
+            "warnings": [*line.notes, *_repetitions(line.hypotheses[0]), *filter(None, [spans])],
         }
 
     def _hypothesis(self, hypothesis: RuntimeHypothesis, with_log_probs: bool) -> Message:
@@ -218,11 +220,6 @@ class RuntimeEngine:
             "attention": RawJson(json_pieces(weights)) if weights else None,
             **more,
         }
-
-
-def _spans(line: RuntimeLine) -> list[str]:
-    note = spans_note(" ".join(part.source for part in line.parts), line.hypotheses[0].text)
-    return [] if note is None else [note]
 
 
 def _repetitions(hypothesis: RuntimeHypothesis) -> list[str]:

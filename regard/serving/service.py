@@ -35,7 +35,8 @@ class ServedModel:
     `name`: of its folder or file. `codes`: what a line has to begin with for each target language, of a model of many
     target languages; empty for others. `facts`: what is to be known of it (parameters, precision, licence, scores).
     `alignment`: layer and head of attention that align words best, as in the card of the file. `splits_sentences`: it
-    translates each sentence of a line by itself. `is_ready`: false while no process has the model.
+    translates each sentence of a line by itself. `copies`: the characters of its copy tokens. `is_ready`: false while
+    no process has the model.
     """
 
     name: str
@@ -47,6 +48,7 @@ class ServedModel:
     readme: str = ""
     alignment: Mapping[str, Any] | None = None
     splits_sentences: bool = True
+    copies: str = ""
     is_ready: bool = True
 
 

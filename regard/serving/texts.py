@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import islice
 from typing import Any, Literal, TypeVar
 
 from regard.common.errors import LineError
 from regard.data.sentences import split_text
 from regard.documents.elements import MarkupOptions
 from regard.documents.markup import AlignedLine, parse_markup
-from regard.documents.protected_line import ProtectedLine, protect_line
+from regard.documents.protected_line import protect_text
 from regard.serving.http_errors import bad_request
 from regard.serving.pairs import Choice, LanguagePairs
 from regard.serving.process_service import ProcessService
@@ -46,41 +45,25 @@ class Layout:
     lines: Sequence[str]
     put: Callable[[Sequence[ServedHypothesis]], str]
     by_alignments: bool = False  # what stands in the lines is put back by them
+    copied: Sequence[Mapping[int, str]] = ()  # of each line the span that each copy character stands for
 
 
-def lay_out(text: str, layout: TextFormat, sentences: bool = True) -> Layout:
-    """Take a text apart into the lines that are to be translated; without `sentences`, whatever the format says."""
-    sentences = sentences and layout.split != "0"
-    if layout.kind == "text":
-        return _lay_out_text(text, sentences, layout)
-    page = parse_markup(text, layout.kind, replace(layout.markup, sentences=sentences))
-    return Layout(page.lines, lambda hypotheses: page.render(_aligned(hypotheses)), True)
+def lay_out(text: str, layout: TextFormat, sentences: bool = True, copies: str = "") -> Layout:
+    """Take a text apart into the lines that are to be translated; without `sentences`, whatever the format says.
 
-
-def _lay_out_text(text: str, sentences: bool, layout: TextFormat) -> Layout:
-    """Take a plain text apart; what is not language, such as placeholders, is taken out of its lines."""
-    newlines = layout.split != "nonewlines"
-    whole = split_text(text, sentences=False, newlines=newlines)
-    protected = [protect_line(line, sentences) for line in whole.lines if layout.keeps_spans]
-    if not any(protected):
+    What is not language, such as placeholders, is taken out of plain text; `copies`: characters of the model's copy
+    tokens, which stand for it.
+    """
+    sentences, newlines = sentences and layout.split != "0", layout.split != "nonewlines"
+    if layout.kind != "text":
+        markup = parse_markup(text, layout.kind, replace(layout.markup, sentences=sentences))
+        return Layout(markup.lines, lambda hypotheses: markup.render(_aligned(hypotheses)), True)
+    protected = protect_text(text, sentences, newlines, copies) if layout.keeps_spans else None
+    if protected is None:
         plain = split_text(text, sentences=sentences, newlines=newlines)
         return Layout(plain.lines, lambda hypotheses: plain.join([h.text for h in hypotheses]))
-    parts = [
-        split_text(line, sentences=sentences) if part is None else part
-        for line, part in zip(whole.lines, protected, strict=True)
-    ]
-
-    def put(hypotheses: Sequence[ServedHypothesis]) -> str:
-        rest, texts = iter(hypotheses), list[str]()
-        for part in parts:
-            own = _aligned(list(islice(rest, len(part.lines))))
-            if isinstance(part, ProtectedLine):
-                texts.append(part.render(own))
-            else:
-                texts.append(part.join([line.text for line in own]))
-        return whole.join(texts)
-
-    return Layout([line for part in parts for line in part.lines], put, True)
+    rest = protected.needs_links, protected.copied
+    return Layout(protected.lines, lambda hypotheses: protected.render(_aligned(hypotheses)), *rest)
 
 
 def _aligned(hypotheses: Sequence[ServedHypothesis]) -> list[AlignedLine]:
@@ -93,8 +76,10 @@ def choose(
     """Choose a model for a text by its languages, and take the text apart as this model translates it."""
     taken_apart = lay_out(text, layout)
     choice = pairs.choose(service, " ".join(taken_apart.lines)[:10_000], *languages)
-    is_split = choice.model is None or choice.model.splits_sentences
-    return choice, taken_apart if is_split else lay_out(text, layout, sentences=False)
+    model = choice.model
+    if model is None or (model.splits_sentences and not (model.copies and taken_apart.copied)):
+        return choice, taken_apart
+    return choice, lay_out(text, layout, model.splits_sentences, model.copies)
 
 
 @dataclass(frozen=True)
@@ -199,11 +184,26 @@ def _without_prefix(line: ServedLine, words: int) -> ServedLine:
 
 
 def _put_together(part: _Part, lines: Sequence[ServedLine], nbest: int) -> TranslatedText:
+    layout = part.layout
     if not lines:  # nothing to translate: other languages or white space alone
         return TranslatedText(part.text, part.choice)
     rank = [[line.hypotheses[min(number, len(line.hypotheses) - 1)] for line in lines] for number in range(nbest)]
-    texts = list(dict.fromkeys(part.layout.put(hypotheses) for hypotheses in rank))
-    return TranslatedText(texts[0], part.choice, tuple(texts[1:]), tuple(part.layout.lines), tuple(lines))
+    texts = list(dict.fromkeys(layout.put(hypotheses) for hypotheses in rank))
+    sources = layout.lines
+    if any(layout.copied):
+        sources = [text.translate(spans) for text, spans in zip(sources, layout.copied, strict=True)]
+        lines = [_restored(line, spans) for line, spans in zip(lines, layout.copied, strict=True)]
+    return TranslatedText(texts[0], part.choice, tuple(texts[1:]), tuple(sources), tuple(lines))
+
+
+def _restored(line: ServedLine, spans: Mapping[int, str]) -> ServedLine:
+    """Return a line with spans in the place of copy characters."""
+
+    def restore(texts: Sequence[str]) -> list[str]:
+        return [text.translate(spans) for text in texts]
+
+    ranked = [replace(h, text=h.text.translate(spans), tokens=restore(h.tokens)) for h in line.hypotheses]
+    return replace(line, hypotheses=ranked, source_tokens=restore(line.source_tokens), warnings=restore(line.warnings))
 
 
 async def gather(*calls: Awaitable[R]) -> list[R]:

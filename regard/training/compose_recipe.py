@@ -12,9 +12,11 @@ import torch
 
 from regard.common.errors import ConfigurationError, UsageError
 from regard.common.settings import merge, override, read_toml
+from regard.data.copy_tokens import COPY_CHARACTERS
 from regard.data.corpus import CorpusSettings
 from regard.data.languages import Languages, parse_languages
 from regard.data.tokenizer import Tokenizer
+from regard.data.variation import MEASURED
 from regard.model_folder import FolderSettings, load_settings, load_tokenizer, read_weights, shapes_of
 from regard.training.auto_settings import SMALLEST, CorpusSize, corpus_size, describe, suitable
 from regard.training.budget import minutes_of
@@ -23,6 +25,8 @@ from regard.training.schedule import ScheduleSettings, learning_rate
 
 TEXT, CAPTIONS = SMALLEST, "caption-transformer"
 """Default presets."""
+SENTENCES = {"tokenizer": {"copy_tokens": len(COPY_CHARACTERS)}, "variation": MEASURED.model_dump()}
+"""Values beside those of a preset for sentence pairs."""
 SIZES = (SMALLEST, "transformer-small", "transformer-base")
 """Presets that a time budget chooses from, small to large."""
 
@@ -130,7 +134,7 @@ class TrainRequest:
             data = override(merge(values, above), overrides)["data"]
             images = isinstance(data, dict) and data.get("images")
             start_name = str(name or size or (CAPTIONS if images else TEXT))
-            start = preset(start_name)
+            start = preset(start_name) if images else merge(SENTENCES, preset(start_name))
             if name is None and isinstance(data, dict) and not images and not self.resume:
                 start = merge(start, self._suitable(data, start_name))
             values = merge(start, values)
@@ -229,7 +233,7 @@ def _inherit(parent: ParentRun) -> dict[str, Any]:
     batching = {key: value for key, value in before.get("batching", {}).items() if key != "micro_batches"}
     images = {} if settings.images is None else {"images": settings.images.model_dump()}
     gentler = {"schedule": {"kind": "inverse_square_root", "peak": peak, "warmup": 200}}
-    return merge({**values, "batching": batching, "data": images}, gentler)
+    return merge({**values, "batching": batching, "variation": before.get("variation", {}), "data": images}, gentler)
 
 
 def _parent_setting(values: Mapping[str, Any]) -> Path | None:

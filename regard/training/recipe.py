@@ -18,6 +18,7 @@ from regard.common.settings import COUNT, FACTOR, LAYERS, MINUTES, SIZE, Setting
 from regard.data.batch_stream import BatchingSettings
 from regard.data.corpus import CorpusSettings
 from regard.data.tokenizer import TokenizerSettings
+from regard.data.variation import VariationSettings
 from regard.models import ModelSettings
 from regard.search import SearchSettings
 from regard.training.schedule import ScheduleSettings
@@ -135,6 +136,7 @@ class Recipe(Settings):
     tokenizer: TokenizerSettings = TokenizerSettings()
     model: ModelSettings
     batching: BatchingSettings = BatchingSettings()
+    variation: VariationSettings = VariationSettings()
     schedule: ScheduleSettings = ScheduleSettings()
     training: TrainingSettings = TrainingSettings()
     search: SearchSettings = SearchSettings()

@@ -384,7 +384,7 @@ def test_fine_tuning_starts_with_the_weights_of_the_parent(
     regard: Command, transformer: Path, corpus: list[str]
 ) -> None:
     done = regard("train", *corpus, "--from", transformer, *sets(["training.updates=2"]), "--out", "tuned")
-    assert f"vocabulary: 1,200 tokens of {transformer}" in done.err
+    assert f"vocabulary: 1,224 tokens of {transformer}" in done.err
     assert Path("tuned/joint.model").read_bytes() == (transformer / "joint.model").read_bytes()
     before, after = (load_tensors(folder / "model.safetensors") for folder in (transformer, Path("tuned")))
     distance = sum(float((before[name] - after[name]).norm()) for name in before)

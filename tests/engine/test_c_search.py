@@ -68,9 +68,25 @@ PLAIN = (SuppressTokens(),)
 SIDES = vocabulary(SOURCE_VOCABULARY), vocabulary(TARGET_VOCABULARY)
 
 
-def loaded(settings: ModelSettings, search: dict[str, Any]) -> ModelFolder:
+COPIES = 4
+
+
+def vocabulary_with_copies(size: int) -> Vocabulary:
+    letters = "".join(chr(ord("a") + n) for n in range(size - 5 - COPIES))
+    kind = TokenizerSettings(kind="char", byte_fallback=False, copy_tokens=COPIES)
+    trained = Tokenizer.train([letters], [letters], kind).source
+    assert (len(trained), len(trained.copy_tokens)) == (size, COPIES)
+    return trained
+
+
+COPYING = vocabulary_with_copies(SOURCE_VOCABULARY), vocabulary_with_copies(TARGET_VOCABULARY)
+
+
+def loaded(
+    settings: ModelSettings, search: dict[str, Any], sides: tuple[Vocabulary, Vocabulary] = SIDES
+) -> ModelFolder:
     model = make(settings, ends=0.05)
-    source, target = (SIDES[1], SIDES[1]) if settings.share == "all" else SIDES
+    source, target = (sides[1], sides[1]) if settings.share == "all" else sides
     kind = TokenizerSettings(kind="whitespace", joint=source is target)
     folder = FolderSettings(model=settings, tokenizer=kind, search=SearchSettings(**search, longest_source=12))
     return ModelFolder(folder, Tokenizer(source, target, kind), model)
@@ -93,7 +109,9 @@ def requests(folder: ModelFolder, prefixed: bool = False, **constraints: Any) ->
         required = len(begins) + sum(len(term.forms[0]) for term in terms)
         most = settings.max_steps(source_length(source), model.max_target, required)
         own = banned if index % 4 else ()
-        made.append(DecodeRequest(source, Task(index, most, begins, terms, own, 7 * index, target.byte_tokens)))
+        copies = folder.tokenizer.copies_of(source) if isinstance(source, list) else ()
+        rest = 7 * index, target.byte_tokens, copies, target.copy_tokens
+        made.append(DecodeRequest(source, Task(index, most, begins, terms, own, *rest)))
     return made
 
 
@@ -137,6 +155,30 @@ def test_constraints_and_samples_are_those_of_the_reference(settings: ModelSetti
     assert_same(actual, expected)
     assert [[h.complete for h in own] for own in actual] == [[h.complete for h in own] for own in expected]
     assert engine.describe().startswith("C library" if is_packed(folder) else "PyTorch")
+
+
+COPIED = [
+    *((search, {}) for search in SEARCHES),
+    *(case for case in CONSTRAINED if not case[1].keys() & {"forbid", "prefix"}),
+]
+
+
+@pytest.mark.parametrize(("settings", "case"), in_turn(kinds(), COPIED))
+def test_each_copy_token_of_a_source_is_in_its_target_once(settings: ModelSettings, case: Any) -> None:
+    folder = loaded(settings, case[0], COPYING)
+    engine, values = Engine(folder.model, folder=folder), folder.settings.search
+    asked, known = requests(folder, **case[1]), {*folder.tokenizer.target.copy_tokens}
+    expected = reference(folder, asked)
+    assert_same(engine.decode(asked, values), expected)
+    for request, ranked in zip(asked, expected, strict=True):
+        task = request.task
+        room = task.max_steps - 1 >= len(task.copies) + sum(len(t.forms[0]) for t in task.terms)
+        for hypothesis in ranked if room else ():
+            if hypothesis.complete:
+                assert sorted(known.intersection(hypothesis.ids)) == sorted(task.copies)
+            assert all(hypothesis.ids.count(token) <= 1 for token in known)
+    reads_text = folder.settings.model.encoder.reads == "text"
+    assert any(request.task.copies for request in asked) == reads_text
 
 
 def test_it_knows_words_of_all_scripts() -> None:

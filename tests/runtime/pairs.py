@@ -25,11 +25,11 @@ def maker(new_folder: Callable[[], Path]) -> Maker:
     made: dict[tuple[Any, ...], tuple[Translator, RuntimeTranslator]] = {}
 
     def pair(
-        encoder: str, decoder: str, precision: Any = "float32", **choice: Any
+        encoder: str, decoder: str, precision: Any = "float32", copy_tokens: int = 0, **choice: Any
     ) -> tuple[Translator, RuntimeTranslator]:
-        key = (encoder, decoder, precision, *choice.items())
+        key = (encoder, decoder, precision, copy_tokens, *choice.items())
         if key not in made:
-            path = folder(new_folder(), encoder, decoder, end=0.5)
+            path = folder(new_folder(), encoder, decoder, end=0.5, copy_tokens=copy_tokens)
             model = load_folder(path)
             assert why_not_packed(model.model) is None
             aligned = AlignmentChoice(**choice) if choice else None

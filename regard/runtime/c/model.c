@@ -410,6 +410,28 @@ static void suppress_tokens(RegardModel *m) {
   }
 }
 
+/* Number of the copy token that a piece is, as in regard.data.copy_tokens; -1 of others. */
+static int copy_number(const Tokenizer *tokenizer, int32_t token) {
+  size_t size;
+  uint32_t character;
+  const char *piece = tokenizer_piece(tokenizer, token, &size);
+  if (!piece || size != 4 || utf8_read(piece, size, &character) != size || character < FIRST_COPY || character >= FIRST_COPY + MOST_COPIES) return -1;
+  return (int)(character - FIRST_COPY);
+}
+
+/* Finds the copy tokens of both sides. They are suppressed, but where a source has them: see search.c. */
+static void find_copies(RegardModel *m) {
+  int32_t targets[MOST_COPIES] = {0};
+  for (int32_t token = 0; token < m->settings.target_vocabulary; token++) {
+    int number = copy_number(m->target, token);
+    if (number >= 0) targets[number] = token, m->suppressed[token] = 0xff;
+  }
+  for (int32_t token = 0; token < m->settings.source_vocabulary; token++) {
+    int number = copy_number(m->source, token);
+    m->copy_targets[token] = number < 0 ? PAD : targets[number];
+  }
+}
+
 static void read_all(Opening *o) {
   RegardModel *m = o->model;
   size_t at = 0;
@@ -424,8 +446,11 @@ static void read_all(Opening *o) {
   m->languages = (const char *)o->sections[LANGUAGES].data, m->languages_size = o->sections[LANGUAGES].size;
   m->kernels = regard_kernels(NULL);
   m->suppressed = calloc((size_t)m->settings.target_vocabulary, 1);
+  m->copy_targets = calloc((size_t)m->settings.source_vocabulary + 1, sizeof *m->copy_targets);
   m->pool = pool_open();
-  if (must(o, m->suppressed && m->pool && m->kernels, "there is no memory for it")) suppress_tokens(m);
+  if (!must(o, m->suppressed && m->copy_targets && m->pool && m->kernels, "there is no memory for it")) return;
+  suppress_tokens(m);
+  find_copies(m);
 }
 
 REGARD_API void regard_close(RegardModel *m) {
@@ -434,7 +459,7 @@ REGARD_API void regard_close(RegardModel *m) {
   if (m->target && m->target != m->source) tokenizer_close(m->target);
   if (m->source) tokenizer_close(m->source);
   for (int i = 0; i < PROGRAMS; i++) free(m->programs[i].operations), free(m->programs[i].widths), free(m->programs[i].offsets);
-  free(m->weights), free(m->layers), free(m->layer_programs), free(m->layer_operations), free(m->suppressed);
+  free(m->weights), free(m->layers), free(m->layer_programs), free(m->layer_operations), free(m->suppressed), free(m->copy_targets);
   for (int kind = 0; kind < SECTIONS; kind++) free(m->copies[kind]);
   if (m->mapping) unmap_file(m->mapping, m->size);
   free(m);

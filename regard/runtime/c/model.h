@@ -12,6 +12,8 @@
 #define UNK 1
 #define BOS 2
 #define EOS 3
+#define FIRST_COPY 0xf1900 /* character of the first copy token: see regard.data.copy_tokens */
+#define MOST_COPIES 24
 #define MAX_STATES 32
 
 enum { ENCODER, MEMORY, INITIAL, STEP, TOP, PROGRAMS };
@@ -65,6 +67,7 @@ struct RegardModel {
   RegardLayer *layers;
   int32_t *layer_programs, *layer_operations;
   int32_t layer_count;
+  int32_t *copy_targets; /* (source vocabulary) target token of each copy token, which stands for a span that is not language; PAD: of others */
   uint8_t *suppressed; /* (target vocabulary) bit s: never written by hypotheses in state s of utf8_next */
   const Kernels *kernels;
   struct DecoderPool *pool;

@@ -102,9 +102,21 @@ static int grow_sentence(Sentence *s, int64_t beam, int64_t capacity) {
   return 0;
 }
 
-static int open_sentence(Sentence *s, Request *request, const Source *source, const Tokenizer *target) {
+/* Notes the copy tokens of a source, each once. */
+static void find_source_copies(Sentence *s, const RegardModel *model) {
+  const Request *r = s->request;
+  for (int64_t i = 0; r->source && i < r->count; i++) {
+    int32_t token = model->copy_targets[r->source[i]];
+    int is_new = token != PAD;
+    for (int64_t n = 0; n < s->copy_count; n++) is_new &= s->copies[n] != token;
+    if (is_new) s->copies[s->copy_count++] = token;
+  }
+}
+
+static int open_sentence(Sentence *s, Request *request, const Source *source, const RegardModel *model) {
   int64_t beam = request->options->beam;
-  *s = (Sentence){.request = request, .source = *source, .target = target};
+  *s = (Sentence){.request = request, .source = *source, .target = model->target};
+  find_source_copies(s, model);
   s->beams = calloc((size_t)beam, sizeof(Beam));
   if (request->terms.count && !(s->states = calloc((size_t)(2 * beam), (size_t)request->terms.state_size))) return -1;
   if (!s->beams || grow_sentence(s, beam, 16)) return -1;
@@ -142,7 +154,7 @@ int search_begin(Search *search, Request *const *requests, int64_t count) {
     free(ids);
     return -1;
   }
-  for (int64_t i = 0; i < count; i++) failed |= open_sentence(search->sentences + search->count++, requests[i], sources + i, d->model->target);
+  for (int64_t i = 0; i < count; i++) failed |= open_sentence(search->sentences + search->count++, requests[i], sources + i, d->model);
   for (int64_t i = search->count - count; i < search->count && !failed; i++) {
     failed = force_prefix(d, search->sentences + i);
     if (!failed && search->sentences[i].request->options->sample) spread(search->sentences + i);
@@ -180,19 +192,30 @@ static int is_space(const Sentence *s, int32_t token) {
 }
 
 /* Whether a character that begins with this token would end beyond the longest target, or it is a space that would be last. */
-static int is_too_late(const Sentence *s, int32_t token) {
+static int is_too_late(const Search *search, const Sentence *s, int32_t token) {
   static const int least[] = {0x80, 0xc0, 0xe0, 0xf0}; /* bytes that begin more than so many */
-  int64_t room = s->request->max_steps - 1 - s->length;
+  int64_t room = s->request->max_steps - 1 - s->length - search->missing;
+  if (search->missing && room < 0) room = 0;
   return room >= 0 && room < MOST_BYTES && (tokenizer_byte(s->target, token) >= least[room] || (room == 1 && is_space(s, token)));
 }
 
 /* Whether a row has written a space alone: no text ends with one, or has two, and of these alone it would be empty. */
 static int ends_in_space(const Sentence *s, int64_t row) { return s->length && is_space(s, s->history[row * s->capacity + s->length - 1]); }
 
+/* Whether a token is a copy token that a row has not written yet. */
+static int is_missing_copy(const Sentence *s, int64_t row, int32_t token) {
+  const int32_t *h = s->history + row * s->capacity;
+  int is_own = 0;
+  for (int64_t n = 0; n < s->copy_count; n++) is_own |= s->copies[n] == token;
+  for (int64_t i = 0; is_own && i < s->length; i++) is_own = h[i] != token;
+  return is_own;
+}
+
 /* Lists the tokens that may not come next in a row; is_banned knows a few more. Returns 0, or -1: no memory. */
 static int list_bans(Search *search, const Sentence *s, int64_t row) {
   const RegardOptions *o = s->request->options;
-  search->bans.size = 0, search->is_after_space = ends_in_space(s, row);
+  search->bans.size = 0, search->is_after_space = ends_in_space(s, row), search->missing = 0;
+  for (int64_t n = 0; n < s->copy_count; n++) search->missing += is_missing_copy(s, row, s->copies[n]);
   if (s->length < o->min_length && add_token(&search->bans, EOS)) return -1;
   if (o->no_repeat_ngram && add_repeats(s, row, o->no_repeat_ngram, &search->bans)) return -1;
   return s->request->banned ? banned_tokens(s->request->banned, s->target, s->history + row * s->capacity, s->length, &search->text, &search->bans) : 0;
@@ -200,7 +223,7 @@ static int list_bans(Search *search, const Sentence *s, int64_t row) {
 
 /* Whether a token may not come next in the row that was listed last. */
 static int is_banned(const Search *search, const Sentence *s, int32_t token) {
-  if (is_too_late(s, token)) return 1;
+  if (is_too_late(search, s, token)) return 1;
   if (search->is_after_space && (token == EOS || is_space(s, token))) return 1;
   for (size_t i = 0; i < search->bans.size; i++)
     if (search->bans.data[i] == token) return 1;
@@ -212,7 +235,7 @@ static int is_banned(const Search *search, const Sentence *s, int32_t token) {
 static int64_t tokens_needed(Search *search, const Sentence *s) {
   const RegardOptions *o = s->request->options;
   int64_t most = 0, late = s->request->max_steps - 1 - s->length < MOST_BYTES ? FIRST_BYTES + 2 : 0;
-  if (s->states || (o->sample && !o->top_k)) return INT32_MAX;
+  if (s->states || s->copy_count || (o->sample && !o->top_k)) return INT32_MAX;
   for (int64_t row = 0; row < s->rows; row++) {
     if (list_bans(search, s, row)) return -1;
     int64_t banned = (int64_t)search->bans.size + 3 * search->is_after_space + late;
@@ -261,11 +284,19 @@ static Row row_of(const Search *search, const Sentence *s, int64_t first, int64_
 
 static int32_t token_of(const Row *r, int64_t column) { return (int32_t)(r->tokens ? r->tokens[column] : column); }
 
+/* Whether a rule of copy tokens lets a token come next: a missing one, which alone may come if the room is needed for them, and
+   before end of sentence all of them. Others are suppressed, as are the tokens that form no text in the state of the row. */
+static int is_open_beside_copies(const Search *search, const Sentence *s, const Row *r, int32_t token) {
+  if (r->state == WHOLE && search->missing && is_missing_copy(s, r->number, token)) return 1;
+  if (search->decoder->model->suppressed[token] >> r->state & 1) return 0;
+  return !search->missing || r->state != WHOLE || (token != EOS && s->request->max_steps - 1 - s->length > search->missing);
+}
+
 /* Whether the token of a column may come next in the row, which was listed last. */
 static int is_open(const Search *search, const Sentence *s, const Row *r, int64_t column) {
   const Terms *terms = &s->request->terms;
   int32_t token = token_of(r, column);
-  if (!(r->log_probs[column] > -INFINITY) || (!r->tokens && search->decoder->model->suppressed[token] >> r->state & 1)) return 0;
+  if (!(r->log_probs[column] > -INFINITY) || (!r->tokens && !is_open_beside_copies(search, s, r, token))) return 0;
   return !is_banned(search, s, token) && (!s->states || terms_allow(terms, s->states + r->number * terms->state_size, token));
 }
 

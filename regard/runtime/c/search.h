@@ -50,6 +50,8 @@ typedef struct Sentence { /* a request while it is searched */
   Source source;
   int64_t rows, length; /* hypotheses, and tokens of each */
   Beam *beams;          /* (beam) */
+  int32_t copies[MOST_COPIES]; /* copy tokens that each hypothesis must hold once: those of the source */
+  int64_t copy_count;
   uint8_t *states, *other_states; /* (beam, state size) progress through its terms */
   int64_t whole;        /* number of its first row among those whose whole distributions are needed; -1: none are */
   int64_t capacity;     /* tokens that there is room for */
@@ -72,6 +74,7 @@ typedef struct { /* sentences that one decoder searches together */
   int64_t candidate_count;
   TokenBuffer bans, columns, next; /* of one row: tokens that may not come, what may, those of its terms or in the order of a draw */
   int is_after_space;              /* the row */
+  int64_t missing;                 /* copy tokens that it has not written yet */
   TextBuffer text;                 /* its last bytes */
   int64_t likeliest;               /* tokens of each row that the model is asked for; 0: none */
   int64_t *whole_rows;             /* rows of the step whose whole distributions are needed */

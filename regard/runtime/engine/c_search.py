@@ -47,6 +47,8 @@ class LibraryModel:
             "groups of beams": settings.groups > 1,
             "rules of its own": tuple(rules) != (SuppressTokens(),),
             "samples with required terms": settings.sample and any(request.task.terms for request in requests),
+            "copy tokens of a source that PyTorch encodes": self._encoder is not None
+            and any(request.task.copies for request in requests),
             "limits of its own": not all(map(self._fits, requests)),
         }
         return next((f"the last search had {cause}" for cause, is_there in causes.items() if is_there), None)
@@ -57,7 +59,11 @@ class LibraryModel:
         has_room = self._encoder is not None or request.source_length <= self._max_source
         has_room = has_room and len(task.prefix) < task.max_steps <= self._max_steps
         has_own = all(phrase.surfaces is vocabulary.surface_bytes for phrase in task.banned)
-        return has_room and has_own and len(task.banned) <= 1 and task.byte_tokens is vocabulary.byte_tokens
+        return has_room and has_own and len(task.banned) <= 1 and self._has_own_tokens(task)
+
+    def _has_own_tokens(self, task: Task) -> bool:
+        vocabulary = self._vocabulary
+        return task.byte_tokens is vocabulary.byte_tokens and task.copy_tokens is vocabulary.copy_tokens
 
     def decode(
         self, requests: Sequence[DecodeRequest], settings: SearchSettings, threads: int

@@ -14,6 +14,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from regard.data.copy_tokens import COPY_CHARACTERS
 from regard.data.marian_vocab import SPECIAL
 from regard.data.text import COMPATIBILITY
 from regard.data.vocabulary import BOS, EOS, PAD, SPACE, UNK, TableVocabulary, Vocabulary, WhitespaceVocabulary
@@ -28,6 +29,8 @@ _BYTE_FALLBACK, _DUMMY_PREFIX, _SPACE_AS_SUFFIX, _REMOVE_SPACES, _ESCAPE_SPACES,
 _NORMAL, _UNKNOWN, _CONTROL, _USER_DEFINED, _UNUSED, _BYTE = range(1, 7)
 _AS_TEXT, _AS_NOTHING, _AS_UNKNOWN, _AS_BYTE = range(4)
 _WORD_UNREAD, _WORD_GAP, _WORD_START = 4, 8, 16
+_COPIES = frozenset(character.encode() for character in COPY_CHARACTERS)
+"""Copy tokens are whole by themselves, being characters that no other token holds."""
 _UNKNOWN_PENALTY = np.float32(10)
 _LEAF, _HAS_LEAF, _BLOCK = 1 << 31, 1 << 8, 256
 _OFFSETS = 1 << 21
@@ -67,7 +70,13 @@ def token_tables(vocabulary: Vocabulary, reads_text: bool = True) -> bytes:
         np.array(piece_tokens, "<i4").tobytes(),
         bytes(model.kinds),
         build_trie(trie),
-        build_trie({piece: index for piece, index in trie.items() if model.kinds[index] == _USER_DEFINED}),
+        build_trie(
+            {
+                piece: index
+                for piece, index in trie.items()
+                if model.kinds[index] == _USER_DEFINED and piece not in _COPIES
+            }
+        ),
         build_trie(names) if numbered else b"",
         *(model.charsmap if model.charsmap[0] or numbered or not reads_text else _known_forms(vocabulary)),
         np.array(fallback, "<i4").tobytes(),

@@ -13,7 +13,7 @@ from regard.runtime.native import kernels
 CONTEXT = (
     "rows", "offsets", "widths", "registers", "tokens", "positions", "starts", "sentences", "memories", "entries",
     "past", "stride", "lengths", "blocks", "k", "top_log_probs", "top_tokens", "eos_log_probs", "eos",
-    "suppressed", "states", "partial", "recorded", "recorded_stride",
+    "suppressed", "states", "partial", "copies", "copy_count", "copy_log_probs", "recorded", "recorded_stride",
 )  # fmt: skip
 """The fields of `Context` in kernels.h, in order."""
 

@@ -20,6 +20,7 @@ LINES += [
     f"{SENTENCES[0]} <b>{{a}} {SENTENCES[1]}</b> %d",
     f"{SENTENCES[2]} {COPY_CHARACTERS[:2]}",
 ]
+LINES += ["OPEN {a} THE FILE", "SAVE <b>ALL</b> FILES", "Close The Last Window Of Regard", "PDF"]
 LINES += ["{a} {b}", "  {a}집", "", SENTENCES[2], f"{{n, plural, one {{{SENTENCES[0]}}} other {{{SENTENCES[1]}}}}}"]
 
 
@@ -44,6 +45,20 @@ def test_each_span_is_there_once(translators: list[Translator | RuntimeTranslato
             assert lost == []
             assert translation.text == translation.text.strip()
             assert bool(translation.parts) == bool(line)
+
+
+def test_capitals_come_back_and_titles_are_read_as_sentences(
+    translators: list[Translator | RuntimeTranslator],
+) -> None:
+    for translator in translators:
+        capitals, title, plain = translator.translate(
+            ["OPEN THE FILE", "Close The Last Window", "Close the last window"]
+        )
+        assert capitals.text == capitals.text.upper()
+        assert capitals.tokens == tuple(token.upper() for token in capitals.tokens)
+        assert [part.source for part in capitals.parts] == ["OPEN THE FILE"]
+        assert title.text == plain.text
+        assert translator.translate("OPEN THE FILE", keep=False)[0].text != capitals.text
 
 
 def test_both_translate_alike(translators: list[Translator | RuntimeTranslator]) -> None:

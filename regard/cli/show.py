@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from regard.cli.app import app, say, setup_process, warn
-from regard.cli.head_views import HeadOptions, draw_heads
 from regard.cli.model_views import draw_model, draw_score
 from regard.cli.options import Debug, Device, Quiet, Seed, Threads, given_flags, select_device
 from regard.cli.plain_views import USED, Sizes, draw_positions, draw_schedules
@@ -18,6 +17,7 @@ from regard.cli.run_views import RUN_VIEWS, draw_run
 from regard.cli.search_options import search_command, search_options
 from regard.common.errors import UsageError
 from regard.common.version import __version__
+from regard.explain.head_views import HeadOptions, draw_heads
 
 if TYPE_CHECKING:
     from regard.explain.explanation import Explanation

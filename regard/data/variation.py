@@ -19,8 +19,8 @@ from regard.data.copy_tokens import Place, copied_spans, with_copies
 
 AGREEING = 0.5
 """Share of the pairs with the same spans on both sides in which copy tokens stand for these."""
-MOST_SPANS = 3
-"""Words of a pair without spans in whose place copy tokens stand, at most."""
+MOST_SPANS = 6
+"""Words of a pair without spans in whose place, or behind which, copy tokens stand, at most."""
 LEXICON_PAIRS = 10_000
 """Pairs that a lexicon is counted from, evenly spread, at most."""
 LONGEST_SURE = 3
@@ -40,8 +40,8 @@ class VariationSettings(Settings):
         0.0,
         ge=0,
         le=1,
-        description="copy tokens in the place of words that translate each other; where both sides have the same "
-        "placeholders, addresses or code, they stand for these in half of the epochs",
+        description="copy tokens in the place of words that translate each other, or behind them; where both sides "
+        "have the same placeholders, addresses or code, they stand for these in half of the epochs",
     )
     capitals: float = Field(0.0, ge=0, le=1, description="both sides in capitals")
     titles: float = Field(0.0, ge=0, le=1, description="both sides with a capital at the start of each word")
@@ -50,7 +50,7 @@ class VariationSettings(Settings):
     typos: float = Field(0.0, ge=0, le=1, description="a source with two letters swapped, or one left out or doubled")
 
 
-MEASURED = VariationSettings(spans=0.05, capitals=0.02, titles=0.02, endings=0.03, words=0.03, typos=0.01)
+MEASURED = VariationSettings(spans=0.1, capitals=0.02, titles=0.02, endings=0.03, words=0.03, typos=0.01)
 """Shares that cost nothing on strings of a program, and make a model robust."""
 
 
@@ -67,7 +67,7 @@ class Lexicon:
         dice = {(a, b): 2 * n / (left[a] + right[b]) for (a, b), n in both.items() if n >= _LEAST}
         ranked = sorted((item for item in dice.items() if item[1] >= _DICE), key=lambda item: (item[1], item[0]))
         best_left, best_right = {a: b for (a, b), _ in ranked}, {b: a for (a, b), _ in ranked}
-        self._translations = {a: b for a, b in best_left.items() if best_right[b] == a}
+        self.translations = {a: b for a, b in best_left.items() if best_right[b] == a}
 
     def links(self, pair: Pair) -> list[Link]:
         """Return where words stand that translate each other, or are the same, and occur once on each side."""
@@ -75,7 +75,7 @@ class Lexicon:
         counts, places = [Counter(word for word, _ in side) for side in words], dict(words[1])
         links = []
         for word, place in words[0]:
-            other = word if word in places and len(word) > 2 else self._translations.get(word, "")
+            other = word if word in places and len(word) > 2 else self.translations.get(word, "")
             if counts[0][word] == counts[1][other] == 1:
                 links.append((place, places[other]))
         return links
@@ -117,7 +117,9 @@ class PairVariation:
         if not (links := self._lexicon.links(pair)):
             return None
         if name == "spans":
-            return self._with_copies(pair, rng.sample(links, rng.randint(1, min(MOST_SPANS, len(links)))), rng)
+            chosen = rng.sample(links, rng.randint(1, min(MOST_SPANS, len(links))))
+            behind = [((end, end), (other, other)) for (_, end), (_, other) in chosen]
+            return self._with_copies(pair, rng.choice((chosen, behind)), rng)
         (start, end), (other, other_end) = rng.choice(links)
         return pair[0][start:end], pair[1][other:other_end]
 

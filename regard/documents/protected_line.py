@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
 from xml.sax.saxutils import escape, unescape
 
-from regard.data.copy_tokens import COPIED
+from regard.data.copy_tokens import COPIED, Copies
 from regard.data.sentences import TextLayout, split_text
 from regard.data.spans import KEPT, find_spans
 from regard.documents.elements import MarkupOptions
@@ -23,8 +23,8 @@ class ProtectedLine:
 
     document: MarkupDocument
     spans: tuple[str, ...]
-    copied: Mapping[int, str]
-    """The span that each copy character stands for."""
+    copied: Copies
+    """The spans that copy characters stand for."""
 
     @property
     def lines(self) -> tuple[str, ...]:
@@ -33,19 +33,15 @@ class ProtectedLine:
     @property
     def needs_links(self) -> bool:
         """True if spans are put back by word links, since copy tokens do not stand for all of them."""
-        return len(self.copied) < len(self.spans)
+        return len(self.copied.spans) < len(self.spans)
 
     def render(self, translations: Sequence[AlignedLine]) -> str:
         """Return the line with translations in the place of its lines, and each span where its tag stands then."""
         text, parts, end = self.document.render(translations), list[str](), 0
         for match in _MARK.finditer(text):
-            parts += [self.restore(unescape(text[end : match.start()])), match[2] or self.spans[int(match[1])]]
+            parts += [unescape(text[end : match.start()]), match[2] or self.spans[int(match[1])]]
             end = match.end()
-        return "".join([*parts, self.restore(unescape(text[end:]))])
-
-    def restore(self, text: str) -> str:
-        """Return a text with spans in the place of their copy characters."""
-        return text.translate(self.copied)
+        return self.copied.restore("".join([*parts, unescape(text[end:])]))
 
 
 def protect_line(line: str, sentences: bool = True, copies: str = "") -> ProtectedLine | None:
@@ -58,21 +54,22 @@ def protect_line(line: str, sentences: bool = True, copies: str = "") -> Protect
         return None
     is_copied = [span.kind in COPIED for span in spans]
     free = iter(copies if sum(is_copied) <= len(copies) else "")
-    parts, copied, end = list[str](), dict[int, str](), 0
+    parts, end = list[str](), 0
+    copied, around = dict[str, str](), dict[str, tuple[str, str]]()
     for number, span in enumerate(spans):
-        text = line[span.start : span.end]
-        parts.append(escape(line[end : span.start]))
-        if is_copied[number] and (character := next(free, "")):
-            parts.append(character)
-            copied[ord(character)] = text
+        text, gap = line[span.start : span.end], line[end : span.start]
+        if is_copied[number] and (mark := next(free, "")):
+            copied[mark], gap = text, gap.removesuffix(" ")
+            around[mark] = line[: span.start][-1:], line[span.end : span.end + 1]
         elif span.kind == "tag" and not text.startswith("<kept-"):
-            parts.append(text)
+            mark = text
         else:  # texts of a message are translated by themselves
-            parts.append(f'<kept-{"part" if span.kind == "message" else "span"} id="{number}"/>')
+            mark = f'<kept-{"part" if span.kind == "message" else "span"} id="{number}"/>'
+        parts += [escape(gap), mark]
         end = span.end
     options = MarkupOptions(sentences=sentences, splitting_tags=frozenset({"kept-part"}))
     document = parse_markup("".join([*parts, escape(line[end:])]), "xml", options)
-    return ProtectedLine(document, tuple(line[start:stop] for start, stop, _ in spans), copied)
+    return ProtectedLine(document, tuple(line[start:stop] for start, stop, _ in spans), Copies(copied, around))
 
 
 @dataclass(frozen=True)
@@ -92,10 +89,9 @@ class ProtectedText:
         return any(isinstance(part, ProtectedLine) and part.needs_links for part in self.parts)
 
     @property
-    def copied(self) -> tuple[Mapping[int, str], ...]:
-        """Of each line the span that each copy character stands for."""
-        each = ((part.copied if isinstance(part, ProtectedLine) else {}, part) for part in self.parts)
-        return tuple(copied for copied, part in each for _ in part.lines)
+    def copied(self) -> tuple[Copies, ...]:
+        """Of each line the spans that copy characters stand for."""
+        return tuple(getattr(part, "copied", Copies()) for part in self.parts for _ in part.lines)
 
     def render(self, translations: Sequence[AlignedLine]) -> str:
         """Return the text with translations in the place of its lines."""

@@ -9,6 +9,7 @@ from dataclasses import replace
 from itertools import islice
 
 from regard.common.errors import LineWarning
+from regard.data.casing import Encode, KnownCase, in_known_case
 from regard.data.spans import spans_note
 from regard.documents.markup import AlignedLine
 from regard.documents.protected_line import ProtectedLine, protect_line
@@ -20,13 +21,20 @@ _CODED = re.compile(r"\s*>>\w+<<")
 
 
 def translate_around_spans(
-    lines: Sequence[str], translate: TranslateLines, keep: bool, copies: str = ""
+    lines: Sequence[str], translate: TranslateLines, keep: bool, copies: str, encode: Encode
 ) -> list[Translation]:
     """Translate lines; with `keep` those with spans around these. Warn of spans that are lost or invented.
 
-    `copies`: the characters of the model's copy tokens, by which it places the spans itself.
+    `copies`: the characters of the model's copy tokens, by which it places the spans itself. With `keep`, lines in
+    capitals are read in the letters that the model knows, too, by its `encode`.
     """
-    results = _around_spans(lines, translate, copies) if keep else translate(lines, range(len(lines)), False)
+
+    def cased(chosen: Sequence[str], owners: Sequence[int], links: bool) -> list[Translation]:
+        known = [in_known_case(line, encode) for line in chosen]
+        translated = translate([case.line for case in known], owners, links)
+        return [_restored(*item) for item in zip(translated, known, chosen, strict=True)]
+
+    results = _around_spans(lines, cased, copies) if keep else translate(lines, range(len(lines)), False)
     for index, (line, result) in enumerate(zip(lines, results, strict=True)):
         if (note := spans_note(line, result.text)) is not None:
             warnings.warn(LineWarning(index, note), stacklevel=3)
@@ -34,7 +42,11 @@ def translate_around_spans(
 
 
 def _around_spans(lines: Sequence[str], translate: TranslateLines, copies: str) -> list[Translation]:
-    """Translate lines; of those with spans, the parts around them, with word links by which the spans are put back."""
+    """Translate lines, those with copy tokens as they are, of others with spans the parts around them.
+
+    With these come word links, by which the spans are put back; so it is done, too, where the model has left copy
+    tokens out until nothing else was to be said, or spans differ, by an invention of the model or its punctuation.
+    """
     protected = [_protect(line, copies) for line in lines]
     results = dict[int, Translation]()
     for links in (False, True):
@@ -44,7 +56,21 @@ def _around_spans(lines: Sequence[str], translate: TranslateLines, copies: str) 
         for n in chosen:
             part, own = protected[n], list(islice(translated, len(_parts(lines[n], protected[n]))))
             results[n] = own[0] if part is None else _join(part, own)
+            is_whole = all(one.is_complete for one in own) and spans_note(lines[n], results[n].text) is None
+            if part is not None and not links and not is_whole:
+                protected[n] = _protect(lines[n], "") or part
     return [results[index] for index in range(len(lines))]
+
+
+def _restored(result: Translation, known: KnownCase, line: str) -> Translation:
+    """Return a translation in the letters of its line, which was read in those that are known."""
+    if known.line == line:
+        return result
+    sources = [line.strip()] if len(result.parts) == 1 else [known.restore(part.source) for part in result.parts]
+    pairs = zip(result.parts, sources, strict=True)
+    parts = tuple(replace(part, source=source, text=known.restore(part.text)) for part, source in pairs)
+    tokens = tuple(map(known.restore, result.tokens))
+    return replace(result, text=known.restore(result.text), tokens=tokens, parts=parts)
 
 
 def _parts(line: str, protected: ProtectedLine | None) -> Sequence[str]:
@@ -61,7 +87,7 @@ def _join(protected: ProtectedLine, parts: Sequence[Translation]) -> Translation
     text = protected.render([AlignedLine(part.text, part.alignments) for part in parts]).strip()
     if not parts:
         return Translation(text, (), 0.0, parts=(TranslatedPart(text, text, 0.0),))
-    joined, restore = join_parts(parts, [f"{source} " for source in protected.lines], False), protected.restore
+    joined, restore = join_parts(parts, [f"{source} " for source in protected.lines], False), protected.copied.restore
     inner = (part for translation in parts for part in translation.parts)
     restored = tuple(replace(part, source=restore(part.source), text=restore(part.text)) for part in inner)
     tokens = tuple(map(restore, joined.tokens))

@@ -151,7 +151,7 @@ class BasePipeline:
         if repetition is not None:
             message = "the {} repeats {!r} {} times and is probably wrong; `no_repeat_ngram=4` prevents that"
             warnings.warn(LineWarning(index, message.format(kind, *repetition)), stacklevel=4)
-        if not best.complete:
+        if not best.complete and constraints.terms:
             terms = ", ".join(map(repr, constraints.terms))
             message = f"the {kind} lacks a required term ({terms}); a larger `beam` or `max_extra` may find room"
             warnings.warn(LineWarning(index, message), stacklevel=4)

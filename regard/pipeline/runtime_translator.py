@@ -109,7 +109,10 @@ class RuntimeTranslator:
             return [self._translation(line, nbest, readings).with_threshold(threshold) for line in results]
 
         is_plain = nbest == 1 and not (alignments or readings or prefixes)
-        return translate_around_spans(lines, translate, keep and is_plain, self.model.copies)
+        model = self.model
+        return translate_around_spans(
+            lines, translate, keep and is_plain, model.copies, lambda text: model.encode(text)[:-1]
+        )
 
     def stream(
         self, text: str, constraints: Constraints = NO_CONSTRAINTS, **search: Unpack[SearchOptions]
@@ -189,7 +192,8 @@ class RuntimeTranslator:
     def _result(self, hypothesis: RuntimeHypothesis) -> Translation:
         tokens = tuple(self.model.tokens(hypothesis.ids, True))
         repetition = next(iter(hypothesis.repetitions), None)
-        return Translation(hypothesis.text, tokens, hypothesis.score, hypothesis.links, repetition=repetition)
+        rest: dict[str, Any] = {"repetition": repetition, "is_complete": hypothesis.is_complete}
+        return Translation(hypothesis.text, tokens, hypothesis.score, hypothesis.links, **rest)
 
     def _readings(self, line: RuntimeLine, best: RuntimeHypothesis) -> Readings:
         """Return the attention weights of the best hypothesis, with the tokens and words they belong to."""

@@ -48,6 +48,7 @@ class Translation:
     repetition: tuple[str, int] | None = None
     parts: tuple[TranslatedPart, ...] = ()
     doubtful: bool = False  # the model has low confidence in a part
+    is_complete: bool = True  # the required terms are there, and the model has placed its copy tokens itself
 
     def with_threshold(self, threshold: float | None) -> Translation:
         """Return the translation with the parts that score below a threshold, and thus itself, marked as doubtful."""
@@ -112,6 +113,7 @@ def join_parts(
             for rank in ranks
         ),
         repetition=next((part.repetition for part in parts if part.repetition is not None), None),
+        is_complete=all(part.is_complete for part in parts),
         parts=tuple(
             TranslatedPart(text.strip(), part.text, part.score) for text, part in zip(sources, parts, strict=True)
         ),

@@ -79,7 +79,8 @@ class Translator(BasePipeline):
             return self._translate_lines(chosen, owners, own, settings, (nbest, wants_links, readings))
 
         is_plain = nbest == 1 and not (alignments or readings) and all(item == NO_CONSTRAINTS for item in each)
-        return translate_around_spans(lines, translate, keep and is_plain, self.tokenizer.copies)
+        tokenizer = self.tokenizer
+        return translate_around_spans(lines, translate, keep and is_plain, tokenizer.copies, tokenizer.source.encode)
 
     def _translate_lines(
         self,
@@ -245,7 +246,8 @@ class Translator(BasePipeline):
     def _translation(self, source: Sequence[int], hypothesis: Hypothesis) -> Translation:
         target, ids = self.tokenizer.target, hypothesis.ids
         repetition = self._repetition(ids, source)
-        return Translation(target.decode(ids), tuple(target.tokens(ids)), hypothesis.score, repetition=repetition)
+        text, tokens, own = target.decode(ids), tuple(target.tokens(ids)), hypothesis.complete
+        return Translation(text, tokens, hypothesis.score, repetition=repetition, is_complete=own)
 
     def _copy(self, segment: _Segment, nbest: int, alignments: bool) -> Translation:
         """Return a segment without letters as its own translation."""

@@ -159,6 +159,7 @@ class RuntimeHypothesis:
     links: tuple[tuple[int, int], ...] | None
     weights: dict[str, npt.NDArray[np.float32]]
     repetitions: tuple[tuple[str, int], ...]  # of its parts: texts that are repeated over and over, and how often
+    is_complete: bool  # it holds all required terms, and the model has placed its copy tokens itself
 
 
 @dataclass(frozen=True, eq=False)
@@ -512,7 +513,8 @@ class RuntimeModel:
         pairs = tuple((links[2 * i], links[2 * i + 1]) for i in range(count.value)) if links else None
         weights = self._weights(result, index, rank)
         score = library.regard_score(result, index, rank)
-        return RuntimeHypothesis(text, score, ids, log_probs, pairs, weights, tuple(repetitions))
+        is_complete = bool(library.regard_is_complete(result, index, rank))
+        return RuntimeHypothesis(text, score, ids, log_probs, pairs, weights, tuple(repetitions), is_complete)
 
     def _weights(self, result: Any, index: int, rank: int) -> dict[str, npt.NDArray[np.float32]]:
         weights = {}

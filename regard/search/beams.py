@@ -191,7 +191,7 @@ class Beams:
     def missing_copies(self) -> dict[int, list[int]]:
         """The copy tokens that each row of a sentence with some has not written yet."""
         rows = ((row, self.tasks[row // self.width].copies) for row in range(len(self.tokens)))
-        return {row: [*dict.fromkeys(copies).keys() - {*self.prefix_of(row)}] for row, copies in rows if copies}
+        return {row: sorted({*copies} - {*self.prefix_of(row)}) for row, copies in rows if copies}
 
     @cached_property
     def k_needed(self) -> int | None:
@@ -307,14 +307,19 @@ class Beams:
         return log_probs[rows, tokens], scores, tokens, log_probs[:, EOS]
 
     def _open_copies(self, scores: Array, log_probs: Array) -> None:
-        """Let rows write their missing copy tokens; no end before, and nothing else where these need all the room."""
+        """Let rows write their missing copy tokens, nothing else where these need all the room, and no end before.
+
+        Where a row would end, it writes the likeliest of them instead: no other token would be the better end.
+        """
         for row, missing in self.missing_copies.items():
-            b = row // self.width
-            if missing and self.max_steps[b] - 1 - self.lengths[b] <= len(missing):
-                scores[row] = -np.inf
-            elif missing:
-                scores[row, EOS] = -np.inf
-            scores[row, missing] = log_probs[row, missing]
+            if missing:
+                b, end = row // self.width, scores[row, EOS]
+                has_room = self.max_steps[b] - 1 - self.lengths[b] > len(missing)
+                scores[row, EOS if has_room else slice(None)] = -np.inf
+                scores[row, missing] = log_probs[row, missing]
+                if has_room:
+                    likeliest = missing[int(log_probs[row, missing].argmax())]
+                    scores[row, likeliest] = max(scores[row, likeliest], end)
 
     def _term_tokens(self) -> Array:
         """Return the tokens (N, m) that bring each row nearer to its terms, padded with end of sentence."""
@@ -332,6 +337,9 @@ class Beams:
             row = b * self.width + int(best.beam_indices[b, column])
             ids, log_prob = self.prefix_of(row), float(best.log_probs[b, column])
             complete = row not in self.constraint_states or self.constraint_states[row].is_complete
+            if self.tasks[b].copies:  # the model has placed them, and there was room for all
+                k = row - b * self.width
+                complete &= self.scores[b, k] == self.log_probs[b, k] and not self.missing_copies[row]
             hypotheses[b] = (*hypotheses[b], Hypothesis(ids, log_prob, log_prob / penalty(length + 1), complete))
         return tuple(hypotheses)
 

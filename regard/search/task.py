@@ -73,7 +73,8 @@ class Task:
 class Hypothesis:
     """A finished target: token ids without end of sentence, their log-probability with it, and the score it ranks by.
 
-    `complete`: it holds every required term; incomplete hypotheses rank after complete ones.
+    `complete`: it holds all required terms, and the model has placed its copy tokens itself; incomplete hypotheses rank
+    after complete ones.
     """
 
     ids: tuple[int, ...]

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeVar
 
 from regard.common.errors import LineError
+from regard.data.copy_tokens import Copies
 from regard.data.sentences import split_text
 from regard.documents.elements import MarkupOptions
 from regard.documents.markup import AlignedLine, parse_markup
@@ -45,7 +46,7 @@ class Layout:
     lines: Sequence[str]
     put: Callable[[Sequence[ServedHypothesis]], str]
     by_alignments: bool = False  # what stands in the lines is put back by them
-    copied: Sequence[Mapping[int, str]] = ()  # of each line the span that each copy character stands for
+    copied: Sequence[Copies] = ()  # of each line the spans that copy characters stand for
 
 
 def lay_out(text: str, layout: TextFormat, sentences: bool = True, copies: str = "") -> Layout:
@@ -190,20 +191,17 @@ def _put_together(part: _Part, lines: Sequence[ServedLine], nbest: int) -> Trans
     rank = [[line.hypotheses[min(number, len(line.hypotheses) - 1)] for line in lines] for number in range(nbest)]
     texts = list(dict.fromkeys(layout.put(hypotheses) for hypotheses in rank))
     sources = layout.lines
-    if any(layout.copied):
-        sources = [text.translate(spans) for text, spans in zip(sources, layout.copied, strict=True)]
-        lines = [_restored(line, spans) for line, spans in zip(lines, layout.copied, strict=True)]
+    if any(copies.spans for copies in layout.copied):
+        sources = [copies.restore(text) for text, copies in zip(sources, layout.copied, strict=True)]
+        lines = [_restored(line, copies.restore) for line, copies in zip(lines, layout.copied, strict=True)]
     return TranslatedText(texts[0], part.choice, tuple(texts[1:]), tuple(sources), tuple(lines))
 
 
-def _restored(line: ServedLine, spans: Mapping[int, str]) -> ServedLine:
+def _restored(line: ServedLine, restore: Callable[[str], str]) -> ServedLine:
     """Return a line with spans in the place of copy characters."""
-
-    def restore(texts: Sequence[str]) -> list[str]:
-        return [text.translate(spans) for text in texts]
-
-    ranked = [replace(h, text=h.text.translate(spans), tokens=restore(h.tokens)) for h in line.hypotheses]
-    return replace(line, hypotheses=ranked, source_tokens=restore(line.source_tokens), warnings=restore(line.warnings))
+    ranked = [replace(h, text=restore(h.text), tokens=[*map(restore, h.tokens)]) for h in line.hypotheses]
+    tokens, warnings = ([*map(restore, texts)] for texts in (line.source_tokens, line.warnings))
+    return replace(line, hypotheses=ranked, source_tokens=tokens, warnings=warnings)
 
 
 async def gather(*calls: Awaitable[R]) -> list[R]:

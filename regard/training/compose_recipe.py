@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -165,7 +166,10 @@ class TrainRequest:
             except ConfigurationError:  # `compose` names it with all others
                 self._corpora.append(None)
         (size,) = self._corpora
-        return {} if size is None else suitable(size, name)
+        seconds = math.inf
+        if self.budget is not None and not torch.cuda.is_available():
+            seconds = 60 * minutes_of(self.budget) * torch.get_num_threads()
+        return {} if size is None else suitable(size, name, seconds)
 
     def _read(self, out: Path | None) -> tuple[dict[str, Any], str]:
         """The values to begin with, and the name of their origin for messages."""

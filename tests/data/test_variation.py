@@ -56,7 +56,7 @@ def test_a_share_of_the_pairs_is_varied_in_its_way(name: str) -> None:
                 assert source != before[0]
                 assert abs(len(source) - len(before[0])) < 2
             else:
-                assert 1 <= sum(map(source.count, COPY_CHARACTERS)) <= 3
+                assert 1 <= sum(map(source.count, COPY_CHARACTERS)) <= 4
                 assert copies_of(source) == copies_of(target)
                 assert max(copies_of(source).values()) == 1
 
@@ -73,11 +73,11 @@ def test_copy_tokens_stand_for_the_spans_that_both_sides_have() -> None:
         assert len(copies_of(source)) == 2
         assert copies_of(source) == copies_of(target)
         first, second = copies_of(source)
-        plain = (f"Open {first} with {second}.", f"Mit {second} öffnest du {first}.")
+        plain = (f"Open{first} with{second}.", f"Mit{second} öffnest du{first}.")
         assert (source, target) in (plain, tuple(side.upper() for side in plain))
     assert any(source.isupper() for source, _ in changed)
     twice = next(pair for seed in range(20) if (pair := varied(SPANS, seed).get(1)))
-    assert [text for text in twice[0].split() if text != "of"] == [text for text in twice[1].split() if text != "von"]
+    assert twice[0].replace("of", "von") == twice[1], "equal spans in their order"
     assert all(2 not in varied(SPANS, seed) for seed in range(20)), "sides whose spans differ stay"
     assert all(varied(SPANS, seed, copies=1) == {} for seed in range(20)), "too few copy tokens"
     assert varied(SPANS, copies=0) == {}, "a vocabulary without copy tokens"

@@ -157,9 +157,11 @@ def test_constraints_and_samples_are_those_of_the_reference(settings: ModelSetti
     assert engine.describe().startswith("C library" if is_packed(folder) else "PyTorch")
 
 
-COPIED = [
+COPIED: list[tuple[dict[str, Any], dict[str, Any]]] = [
     *((search, {}) for search in SEARCHES),
-    *(case for case in CONSTRAINED if not case[1].keys() & {"forbid", "prefix"}),
+    ({"beam": 3, "sample": True, "seed": 5}, {}),
+    ({"beam": 4, "sample": True, "top_k": 3, "temperature": 0.7}, {}),
+    ({"beam": 4}, {"terms": (Term(((12, 9),), ((9,),)), Term(((10,),)))}),
 ]
 
 

@@ -59,6 +59,8 @@ def test_a_small_corpus_has_a_shallow_model_of_the_smallest_size(pairs: Path) ->
     assert "model" in suitable(CorpusSize(10_000, 8 * auto_settings.SHALLOW), SMALLEST)
     assert "model" not in suitable(CorpusSize(10_000, 8 * auto_settings.SHALLOW + 8), SMALLEST)
     assert "model" not in suitable(CorpusSize(10_000, 100), "transformer-small")
+    assert "model" in suitable(CorpusSize(100_000, 10**8), SMALLEST, auto_settings.QUICK)
+    assert "model" not in suitable(CorpusSize(100_000, 10**8), SMALLEST, auto_settings.QUICK + 1)
 
 
 def test_the_corpus_most_alike_is_named(monkeypatch: pytest.MonkeyPatch, pairs: Path) -> None:

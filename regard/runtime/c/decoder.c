@@ -3,6 +3,7 @@
 #include "decoder.h"
 #include "threads.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -33,7 +34,7 @@ struct DecoderPool *pool_open(void) {
 
 static void free_step(Step *s) {
   free(s->tokens), free(s->positions), free(s->entries), free(s->lengths), free(s->memories), free(s->blocks);
-  free(s->past), free(s->log_probs), free(s->top), free(s->eos_log_probs), free(s->states), free(s->partial);
+  free(s->past), free(s->log_probs), free(s->top), free(s->eos_log_probs), free(s->copy_log_probs), free(s->states), free(s->partial);
 }
 
 static void free_decoder(Decoder *d) {
@@ -256,7 +257,7 @@ int reserve_step(Decoder *d, int64_t rows, int64_t stride, int64_t k) {
   if (rows > s->capacity) {
     int64_t wanted = rows + rows / 2;
     GROW(tokens, wanted), GROW(positions, wanted), GROW(entries, wanted), GROW(lengths, wanted);
-    GROW(memories, wanted), GROW(blocks, wanted), GROW(eos_log_probs, wanted), GROW(states, wanted);
+    GROW(memories, wanted), GROW(blocks, wanted), GROW(eos_log_probs, wanted), GROW(states, wanted), GROW(copy_log_probs, wanted * (d->model->copy_count + 1));
     if (failed) return -1;
     s->capacity = wanted, s->k_capacity = 0;
   }
@@ -295,7 +296,8 @@ int find_top_tokens(Decoder *d, const float *features, int64_t k) {
   if (k > m->settings.target_vocabulary) k = m->settings.target_vocabulary;
   if (reserve_step(d, s->rows, s->stride, k)) return -1;
   s->k = k;
-  Context c = {.rows = s->rows, .k = k, .top_log_probs = s->log_probs, .top_tokens = s->top, .eos_log_probs = s->eos_log_probs, .eos = EOS, .suppressed = m->suppressed, .states = s->states, .partial = s->partial};
+  Context c = {.rows = s->rows, .k = k, .top_log_probs = s->log_probs, .top_tokens = s->top, .eos_log_probs = s->eos_log_probs, .eos = EOS, .suppressed = m->suppressed, .states = s->states, .partial = s->partial, .copies = m->copies, .copy_count = s->has_copies ? m->copy_count : 0, .copy_log_probs = s->copy_log_probs};
+  for (int64_t i = 0; i < c.rows * c.copy_count; i++) s->copy_log_probs[i] = -INFINITY;
   return run(d, m->programs + TOP, &c, &registers);
 }
 

@@ -27,6 +27,8 @@ typedef struct { /* the rows of one step, and what it finds; arrays of `rows` un
   float *log_probs; /* (rows, k) of the likeliest tokens, likeliest first */
   int64_t *top;     /* (rows, k) these tokens */
   float *eos_log_probs;
+  float *copy_log_probs; /* (rows, copy tokens) if `has_copies` */
+  int has_copies;
   uint8_t *states; /* of what each row has written: see utf8_next */
   float *partial;
 } Step;

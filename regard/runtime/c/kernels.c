@@ -611,6 +611,8 @@ static void top_tokens(const Operation *o, Worker *w) {
         part[1] += sum_of(total);
         int64_t e = c->eos - p * PANEL;
         if (e >= 0 && e < PANEL) part[2] = logits[e];
+        for (int64_t j = 0; j < c->copy_count; j++)
+          if (c->copies[j] / PANEL == p) c->copy_log_probs[(n + i) * c->copy_count + j] = logits[c->copies[j] % PANEL];
         if (top > likely[K - 1])
           for (int j = 0; j < columns; j++)
             if (logits[j] > likely[K - 1] && !(c->suppressed && c->suppressed[p * PANEL + j] >> state & 1))
@@ -651,6 +653,7 @@ static void merge_top_tokens(const Worker *w) {
       if (tokens[k] < 0) tokens[k] = 0; /* all NaN: no token is likely */
     }
     c->eos_log_probs[n] = end - norm;
+    for (int64_t j = 0; j < c->copy_count; j++) c->copy_log_probs[n * c->copy_count + j] -= norm;
   }
 }
 

@@ -53,6 +53,9 @@ typedef struct {
   const uint8_t *suppressed;   /* (vocabulary) mask of tokens left out of the top k, bit s for rows in state s; or NULL */
   const uint8_t *states;       /* (rows) 0 to 7; NULL: all 0 */
   float *partial;         /* (rows, parts, 3 + 2·k): results of each thread, before they are merged */
+  const int32_t *copies;  /* (copy_count) tokens whose log-probabilities are asked for, too */
+  int64_t copy_count;
+  float *copy_log_probs;  /* (rows, copy_count) */
   float *const *recorded; /* (operations): where the weights of an attention go, (rows, heads, recorded_stride); NULL: nowhere */
   int64_t recorded_stride;
 } Context;

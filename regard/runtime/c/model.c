@@ -98,7 +98,7 @@ static void copy_sections(Opening *o) {
   for (int kind = CARD; kind < SECTIONS; kind++) {
     Section *section = &o->sections[kind];
     if (kind == NUMBERS || !section->data) continue;
-    uint8_t *copy = o->model->copies[kind] = malloc(section->size + ALIGNED);
+    uint8_t *copy = o->model->sections[kind] = malloc(section->size + ALIGNED);
     if (!must(o, copy != NULL, "there is no memory for it")) return;
     section->data = memcpy(copy + ALIGNED - (uintptr_t)copy % ALIGNED, section->data, section->size);
   }
@@ -419,12 +419,14 @@ static int copy_number(const Tokenizer *tokenizer, int32_t token) {
   return (int)(character - FIRST_COPY);
 }
 
-/* Finds the copy tokens of both sides. They are suppressed, but where a source has them: see search.c. */
+/* Finds the copy tokens of both sides. They are suppressed, but where a source has some: see search.c. */
 static void find_copies(RegardModel *m) {
   int32_t targets[MOST_COPIES] = {0};
   for (int32_t token = 0; token < m->settings.target_vocabulary; token++) {
     int number = copy_number(m->target, token);
-    if (number >= 0) targets[number] = token, m->suppressed[token] = 0xff;
+    if (number < 0) continue;
+    targets[number] = m->copies[m->copy_count++] = token;
+    m->suppressed[token] = 0xff;
   }
   for (int32_t token = 0; token < m->settings.source_vocabulary; token++) {
     int number = copy_number(m->source, token);
@@ -460,7 +462,7 @@ REGARD_API void regard_close(RegardModel *m) {
   if (m->source) tokenizer_close(m->source);
   for (int i = 0; i < PROGRAMS; i++) free(m->programs[i].operations), free(m->programs[i].widths), free(m->programs[i].offsets);
   free(m->weights), free(m->layers), free(m->layer_programs), free(m->layer_operations), free(m->suppressed), free(m->copy_targets);
-  for (int kind = 0; kind < SECTIONS; kind++) free(m->copies[kind]);
+  for (int kind = 0; kind < SECTIONS; kind++) free(m->sections[kind]);
   if (m->mapping) unmap_file(m->mapping, m->size);
   free(m);
 }

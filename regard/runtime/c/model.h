@@ -54,7 +54,7 @@ struct RegardModel {
   size_t size;
   void *mapping; /* to be unmapped; NULL: the caller's memory */
   uint64_t checksum;
-  void *copies[16]; /* of all parts but the numbers, by kind */
+  void *sections[16]; /* of all parts but the numbers, by kind */
   const char *card;
   size_t card_size;
   const char *languages; /* NULL: none */
@@ -67,6 +67,8 @@ struct RegardModel {
   RegardLayer *layers;
   int32_t *layer_programs, *layer_operations;
   int32_t layer_count;
+  int32_t copies[MOST_COPIES]; /* the target's copy tokens */
+  int64_t copy_count;
   int32_t *copy_targets; /* (source vocabulary) target token of each copy token, which stands for a span that is not language; PAD: of others */
   uint8_t *suppressed; /* (target vocabulary) bit s: never written by hypotheses in state s of utf8_next */
   const Kernels *kernels;

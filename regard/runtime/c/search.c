@@ -216,6 +216,7 @@ static int list_bans(Search *search, const Sentence *s, int64_t row) {
   const RegardOptions *o = s->request->options;
   search->bans.size = 0, search->is_after_space = ends_in_space(s, row), search->missing = 0;
   for (int64_t n = 0; n < s->copy_count; n++) search->missing += is_missing_copy(s, row, s->copies[n]);
+  if (search->missing && add_token(&search->bans, EOS)) return -1;
   if (s->length < o->min_length && add_token(&search->bans, EOS)) return -1;
   if (o->no_repeat_ngram && add_repeats(s, row, o->no_repeat_ngram, &search->bans)) return -1;
   return s->request->banned ? banned_tokens(s->request->banned, s->target, s->history + row * s->capacity, s->length, &search->text, &search->bans) : 0;
@@ -235,7 +236,7 @@ static int is_banned(const Search *search, const Sentence *s, int32_t token) {
 static int64_t tokens_needed(Search *search, const Sentence *s) {
   const RegardOptions *o = s->request->options;
   int64_t most = 0, late = s->request->max_steps - 1 - s->length < MOST_BYTES ? FIRST_BYTES + 2 : 0;
-  if (s->states || s->copy_count || (o->sample && !o->top_k)) return INT32_MAX;
+  if (s->states || (o->sample && (!o->top_k || s->copy_count))) return INT32_MAX;
   for (int64_t row = 0; row < s->rows; row++) {
     if (list_bans(search, s, row)) return -1;
     int64_t banned = (int64_t)search->bans.size + 3 * search->is_after_space + late;
@@ -244,18 +245,27 @@ static int64_t tokens_needed(Search *search, const Sentence *s) {
   return most + (o->sample ? o->top_k : o->beam + (o->beam > 1));
 }
 
+/* Asks for the whole distributions of all rows of a sentence. Returns 0, or -1: no memory. */
+static int add_whole(Search *search, Sentence *s, int64_t first) {
+  s->whole = search->whole_count;
+  if (reserve((void **)&search->whole_rows, &search->whole_capacity, (size_t)(search->whole_count + s->rows), sizeof(int64_t))) return -1;
+  for (int64_t row = 0; row < s->rows; row++) search->whole_rows[search->whole_count++] = first + row;
+  return 0;
+}
+
 /* Finds out what all sentences need of the model. Returns 0, or -1: no memory. */
 static int plan_step(Search *search) {
   int64_t first = 0;
   search->likeliest = search->whole_count = 0;
+  search->decoder->step.has_copies = 0;
   for (int64_t i = 0; i < search->count; first += search->sentences[i++].rows) {
     Sentence *s = search->sentences + i;
     int64_t needed = tokens_needed(search, s);
     if (needed < 0) return -1;
-    s->whole = needed > MOST_LIKELIEST ? search->whole_count : -1;
-    if (s->whole >= 0) {
-      if (reserve((void **)&search->whole_rows, &search->whole_capacity, (size_t)(search->whole_count + s->rows), sizeof(int64_t))) return -1;
-      for (int64_t row = 0; row < s->rows; row++) search->whole_rows[search->whole_count++] = first + row;
+    search->decoder->step.has_copies |= s->copy_count > 0;
+    s->whole = -1;
+    if (needed > MOST_LIKELIEST) {
+      if (add_whole(search, s, first)) return -1;
       needed = 0;
     }
     if (s->request->trace && TRACE_WIDTH > needed) needed = TRACE_WIDTH;
@@ -266,37 +276,58 @@ static int plan_step(Search *search) {
 
 /* --- one step of one sentence --------------------------------------------------------------------------------- */
 
-typedef struct { /* what the model says of the tokens after a row of a sentence */
+typedef struct { /* what the model says of the tokens after a row of a sentence; columns from `count` on are copy tokens */
   int64_t number, count;
   const float *log_probs; /* (count) */
-  const int64_t *tokens;  /* (count) likeliest first; NULL: all of the vocabulary */
+  const int64_t *tokens;  /* (count) likeliest first; NULL: all of the vocabulary, in which copy tokens are, too */
   float end;              /* log-probability of end of sentence */
   uint8_t state;          /* of the text that the row has written */
+  const float *copy_log_probs;
+  const RegardModel *model;
 } Row;
 
 static Row row_of(const Search *search, const Sentence *s, int64_t first, int64_t number) {
   const Step *step = &search->decoder->step;
-  int64_t vocabulary = search->decoder->model->settings.target_vocabulary, row = first + number;
-  if (s->whole < 0) return (Row){number, step->k, step->log_probs + row * step->k, step->top + row * step->k, step->eos_log_probs[row], step->states[row]};
-  const float *log_probs = search->log_probs + (s->whole + number) * vocabulary;
-  return (Row){number, vocabulary, log_probs, NULL, log_probs[EOS], step->states[row]};
+  const RegardModel *m = search->decoder->model;
+  int64_t vocabulary = m->settings.target_vocabulary, row = first + number;
+  if (s->whole >= 0) {
+    const float *log_probs = search->log_probs + (s->whole + number) * vocabulary;
+    return (Row){number, vocabulary, log_probs, NULL, log_probs[EOS], step->states[row], NULL, m};
+  }
+  return (Row){number, step->k, step->log_probs + row * step->k, step->top + row * step->k, step->eos_log_probs[row], step->states[row], step->copy_log_probs + row * m->copy_count, m};
 }
 
-static int32_t token_of(const Row *r, int64_t column) { return (int32_t)(r->tokens ? r->tokens[column] : column); }
+static int32_t token_of(const Row *r, int64_t column) { return !r->tokens ? (int32_t)column : column < r->count ? (int32_t)r->tokens[column] : r->model->copies[column - r->count]; }
 
-/* Whether a rule of copy tokens lets a token come next: a missing one, which alone may come if the room is needed for them, and
-   before end of sentence all of them. Others are suppressed, as are the tokens that form no text in the state of the row. */
-static int is_open_beside_copies(const Search *search, const Sentence *s, const Row *r, int32_t token) {
-  if (r->state == WHOLE && search->missing && is_missing_copy(s, r->number, token)) return 1;
-  if (search->decoder->model->suppressed[token] >> r->state & 1) return 0;
-  return !search->missing || r->state != WHOLE || (token != EOS && s->request->max_steps - 1 - s->length > search->missing);
+static float log_prob_of(const Row *r, int64_t column) { return column < r->count ? r->log_probs[column] : r->copy_log_probs[column - r->count]; }
+
+/* The column of the copy token of this number. */
+static int64_t copy_column(const Row *r, int64_t number) { return r->tokens ? r->count + number : r->model->copies[number]; }
+
+/* Finds out what the row that was listed last may write for its copy tokens: these alone if they need all the room; the likeliest
+   of them where it would end. */
+static void plan_copies(Search *search, const Sentence *s, const Row *r) {
+  search->needs_copies = search->missing && r->state == WHOLE && s->request->max_steps - 1 - s->length <= search->missing;
+  search->raised = -1;
+  for (int64_t n = 0; n < r->model->copy_count && search->missing && r->state == WHOLE && !search->needs_copies; n++) {
+    int64_t column = copy_column(r, n);
+    if (is_missing_copy(s, r->number, r->model->copies[n]) && (search->raised < 0 || log_prob_of(r, column) > log_prob_of(r, search->raised))) search->raised = column;
+  }
+}
+
+/* What a column of this row is selected by: that of the end for the copy token that is written instead. */
+static float score_of(const Search *search, const Row *r, int64_t column) {
+  float log_prob = log_prob_of(r, column);
+  return column == search->raised && r->end > log_prob ? r->end : log_prob;
 }
 
 /* Whether the token of a column may come next in the row, which was listed last. */
 static int is_open(const Search *search, const Sentence *s, const Row *r, int64_t column) {
   const Terms *terms = &s->request->terms;
   int32_t token = token_of(r, column);
-  if (!(r->log_probs[column] > -INFINITY) || (!r->tokens && !is_open_beside_copies(search, s, r, token))) return 0;
+  int is_copy = search->missing && r->state == WHOLE && r->model->suppressed[token] == 0xff && is_missing_copy(s, r->number, token);
+  if (!(log_prob_of(r, column) > -INFINITY) || (r->model->suppressed[token] >> r->state & 1 && !is_copy)) return 0;
+  if (search->needs_copies && !is_copy) return 0;
   return !is_banned(search, s, token) && (!s->states || terms_allow(terms, s->states + r->number * terms->state_size, token));
 }
 
@@ -315,7 +346,7 @@ static int draw(Search *search, const Sentence *s, const Row *r) {
   if (reserve((void **)&search->scores, &search->score_capacity, (size_t)r->count, sizeof(float)) ||
       reserve((void **)&search->next.data, &search->next.capacity, (size_t)r->count, sizeof(int32_t)))
     return -1;
-  for (int64_t j = 0; j < r->count; j++) search->scores[j] = is_open(search, s, r, j) ? r->log_probs[j] : -INFINITY;
+  for (int64_t j = 0; j < r->count; j++) search->scores[j] = is_open(search, s, r, j) ? score_of(search, r, j) : -INFINITY;
   int64_t column = draw_column(search->scores, r->count, search->next.data, o, uniform(o->seed, s->request->sampling_key, s->length, r->number));
   return column < 0 ? 0 : add_token(&search->columns, (int32_t)column);
 }
@@ -326,15 +357,18 @@ static int rank_columns(Search *search, const Sentence *s, const Row *r) {
   size_t most = (size_t)s->request->options->beam + 1;
   columns->size = 0;
   if (list_bans(search, s, r->number)) return -1;
+  plan_copies(search, s, r);
   if (s->request->options->sample) return draw(search, s, r);
   for (int64_t j = 0; j < r->count; j++) {
     int is_full = !r->tokens && columns->size == most;
-    if ((is_full && !(r->log_probs[j] > r->log_probs[columns->data[most - 1]])) || !is_open(search, s, r, j)) continue;
+    if ((is_full && !(score_of(search, r, j) > score_of(search, r, columns->data[most - 1]))) || !is_open(search, s, r, j)) continue;
     if (!is_full && add_token(columns, 0)) return -1;
     size_t i = columns->size - 1;
-    for (; !r->tokens && i > 0 && r->log_probs[j] > r->log_probs[columns->data[i - 1]]; i--) columns->data[i] = columns->data[i - 1];
+    for (; !r->tokens && i > 0 && score_of(search, r, j) > score_of(search, r, columns->data[i - 1]); i--) columns->data[i] = columns->data[i - 1];
     columns->data[i] = (int32_t)j;
   }
+  for (int64_t n = 0; n < r->model->copy_count && r->tokens && search->missing; n++)
+    if (is_open(search, s, r, copy_column(r, n)) && add_token(columns, (int32_t)copy_column(r, n))) return -1;
   if (!s->states) return 0;
   if (terms_next(&s->request->terms, s->states + r->number * s->request->terms.state_size, &search->next)) return -1;
   for (size_t n = 0; n < search->next.size; n++) {
@@ -376,12 +410,21 @@ static int find_candidates(Search *search, const Sentence *s, int64_t first) {
       if (r.log_probs[j] != r.log_probs[j]) search->columns.size = 0; /* NaN */
     if (is_due || !search->columns.size) failed = add_candidate(search, s, &r, EOS, r.end, search->columns.size ? 0 : LAST_RESORT);
     for (size_t i = 0; i < search->columns.size && !is_due && !failed; i++) {
-      float log_prob = r.log_probs[search->columns.data[i]];
-      failed = add_candidate(search, s, &r, token_of(&r, search->columns.data[i]), log_prob, log_prob);
+      int32_t column = search->columns.data[i];
+      failed = add_candidate(search, s, &r, token_of(&r, column), log_prob_of(&r, column), score_of(search, &r, column));
     }
   }
   if (!failed && (s->states || s->request->options->sample)) qsort(search->candidates, (size_t)search->candidate_count, sizeof(Beam), by_score);
   return failed;
+}
+
+/* Whether a row has all that it must hold, and the model has placed the copy tokens itself. */
+static int is_complete(const Sentence *s, int64_t row) {
+  const Terms *terms = &s->request->terms;
+  if (s->copy_count && s->beams[row].score != s->beams[row].log_prob) return 0;
+  for (int64_t n = 0; n < s->copy_count; n++)
+    if (is_missing_copy(s, row, s->copies[n])) return 0;
+  return !s->states || terms_are_complete(terms, s->states + row * terms->state_size);
 }
 
 static int finish(Sentence *s, const Beam *b, double length_penalty) {
@@ -393,7 +436,7 @@ static int finish(Sentence *s, const Beam *b, double length_penalty) {
   memcpy(ids, s->history + b->parent * s->capacity, (size_t)s->length * sizeof *ids);
   for (int64_t i = 0; i < s->length; i++) log_probs[i] = (float)(totals[i] - (i ? totals[i - 1] : 0));
   double penalty = pow((5.0 + (double)(s->length + 1)) / 6.0, length_penalty);
-  s->finished[s->finished_count++] = (Hypothesis){ids, log_probs, s->length, b->log_prob, b->log_prob / penalty, !s->states || terms_are_complete(&s->request->terms, s->states + b->parent * s->request->terms.state_size)};
+  s->finished[s->finished_count++] = (Hypothesis){ids, log_probs, s->length, b->log_prob, b->log_prob / penalty, is_complete(s, b->parent)};
   if (s->request->trace) trace_fate(s->request->trace, b->parent, EOS, ENDED);
   return 0;
 }

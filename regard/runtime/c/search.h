@@ -75,6 +75,8 @@ typedef struct { /* sentences that one decoder searches together */
   TokenBuffer bans, columns, next; /* of one row: tokens that may not come, what may, those of its terms or in the order of a draw */
   int is_after_space;              /* the row */
   int64_t missing;                 /* copy tokens that it has not written yet */
+  int needs_copies;                /* they alone may come next */
+  int64_t raised;                  /* column of the one that is written where the row would end; -1: none is */
   TextBuffer text;                 /* its last bytes */
   int64_t likeliest;               /* tokens of each row that the model is asked for; 0: none */
   int64_t *whole_rows;             /* rows of the step whose whole distributions are needed */

@@ -1,0 +1,62 @@
+"""Spans that copy tokens stood for come back parted from their neighbours as in their line."""
+
+from __future__ import annotations
+
+import pytest
+
+from regard.data.copy_tokens import COPY_CHARACTERS, Copies, copied_spans, with_copies
+from regard.documents.protected_line import protect_line
+
+A, B = COPY_CHARACTERS[:2]
+
+
+@pytest.mark.parametrize(
+    ("line", "translation", "restored"),
+    [
+        ("Open {a}", f"Öffne{A}", "Öffne {a}"),
+        ("Open {a} now", f"{A}", "{a}"),
+        ("Open {a} now", f"Jetzt{A}öffnen", "Jetzt {a} öffnen"),
+        ("Open {a}", f"{A}을 열기", "{a}을 열기"),
+        ("Open {a}", f"打开{A}", "打开{a}"),
+        ("Open {a} now", f"{A}。", "{a}。"),
+        ("Open ({a})", f"Öffne ({A})", "Öffne ({a})"),
+        ("Open “{a}”", f"Öffne{A}", "Öffne {a}"),
+        ("Open {a}", f"Öffne ({A})", "Öffne ({a})"),
+        ("Open pre{a}", f"Öffne pre{A}", "Öffne pre{a}"),
+        ("{a}s", f"{A}e", "{a}e"),
+        ("{a}{b}", f"{A}{B}", "{a}{b}"),
+        ("{a} {b}", f"{A}{B}", "{a} {b}"),
+        ("{a} {b}", f"{B}{A}", "{b} {a}"),
+        ("{a}{b}", f"{B}{A}", "{b}{a}"),
+        ("a: {a}", f"a:{A}.", "a: {a}."),
+        ("a:{a}", f"a:{A}", "a:{a}"),
+        ("See {a} <b>now</b>", f"<b>Jetzt</b>{A}", "<b>Jetzt</b> {a}"),
+    ],
+)
+def test_spans_stand_apart_as_in_their_line(line: str, translation: str, restored: str) -> None:
+    protected = protect_line(line, False, COPY_CHARACTERS)
+    assert protected is not None
+    assert protected.copied.restore(translation) == restored
+
+
+def test_the_model_reads_no_space_before_a_copy_character() -> None:
+    protected = protect_line("Open {a} and {b}, or ({a})", False, COPY_CHARACTERS)
+    assert protected is not None
+    assert protected.lines == (f"Open{A} and{B}, or ({COPY_CHARACTERS[2]})",)
+    assert not protected.needs_links
+    assert protect_line("Open {a} and {b}", False, A).needs_links, "too few copy tokens"  # type: ignore[union-attr]
+    assert protect_line("Open <b>{a}</b>", False, COPY_CHARACTERS).needs_links  # type: ignore[union-attr]
+
+
+def test_the_characters_themselves_are_spans() -> None:
+    line = f"Open {B} now"
+    assert copied_spans(line) == [(5, 6)]
+    protected = protect_line(line, False, COPY_CHARACTERS)
+    assert protected is not None
+    assert protected.copied.restore(f"Jetzt{A} öffnen") == f"Jetzt {B} öffnen"
+
+
+def test_texts_without_copy_characters_stay() -> None:
+    assert Copies().restore("a {b} c") == "a {b} c"
+    assert with_copies("a b", []) == "a b"
+    assert with_copies("a bc d", [((5, 6), B), ((2, 3), A)]) == f"a{A}c{B}"

@@ -132,17 +132,14 @@ class PyTorchEngine:
             captions = self._pipeline.caption(images, readings=wants_attention, **options)
             return [{"lines": [_line(caption)]} for caption in captions]
         if kind == "explain_image":
-            explained = (self._explained(_decoded(call["image"])) for call in calls)
-            return [{"explanation": RawJson(list(json_pieces(each)))} for each in explained]
+            shown = (explain_caption(self._pipeline, _decoded(call["image"])) for call in calls)
+            pages = (page_data(each.data, each.caption.text, ("", "")) for each in shown)
+            return [{"explanation": RawJson(list(json_pieces(page)))} for page in pages]
         if kind == "translate":
             return self._translations(calls, options, wants_attention, caught)
         if kind == "stream":
             return [{"lines": [_line(self._pipeline.translate(call["lines"][0], beam=1)[0])]} for call in calls]
         raise UsageError("this model runs on PyTorch, which this server has no explanations of; use `regard show`")
-
-    def _explained(self, image: bytes) -> Message:
-        explanation = explain_caption(self._pipeline, image)
-        return page_data(explanation.data, explanation.caption.text, ("", ""))
 
     def _translations(
         self, calls: list[Message], options: dict[str, Any], wants_attention: bool, caught: list[Any]

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from regard.common.errors import RegardError, UsageError
+from regard.data.casing import in_known_case
 from regard.data.spans import spans_note
 from regard.runtime.model import ROLES, Options, RuntimeHypothesis, RuntimeLine, RuntimeModel
 from regard.serving.answer_size import AnswerLimit, Turns
@@ -76,7 +77,11 @@ class RuntimeEngine:
         if call["call"] == "stream":
             self._streams.submit(self._stream, number, call["lines"][0], options)
             return
-        work = partial(self._queue.submit, number, call["lines"], options, prefixes)
+        lines = call["lines"]
+        if call["call"] == "translate" and not options.attention:
+            call["known"] = [in_known_case(line, lambda text: self._model.encode(text)[:-1]) for line in lines]
+            lines = [case.line for case in call["known"]]
+        work = partial(self._queue.submit, number, lines, options, prefixes)
         if call["size"]:
             self._turns.begin(number, call["size"], work)
         else:
@@ -166,7 +171,11 @@ class RuntimeEngine:
             return self._continuations(number, call, lines)
         search = call.get("search", {})
         threshold = self._model.score_threshold(self._options(search))
-        return {"lines": [self._line(line, bool(search.get("log_probs")), threshold) for line in lines]}
+        replies = [self._line(line, bool(search.get("log_probs")), threshold) for line in lines]
+        capital = (reply for reply, case in zip(replies, call.get("known", ()), strict=False) if case.is_capital)
+        for hypothesis in (hypothesis for reply in capital for hypothesis in reply["hypotheses"]):
+            hypothesis |= {"text": hypothesis["text"].upper(), "tokens": [t.upper() for t in hypothesis["tokens"]]}
+        return {"lines": replies}
 
     def _continuations(self, number: int, call: Message, lines: list[RuntimeLine]) -> Message | None:
         """Begin the search after each of the likely tokens; or, if that is done, return what they lead to."""
@@ -199,12 +208,14 @@ class RuntimeEngine:
             self._forget(number)
 
     def _line(self, line: RuntimeLine, with_log_probs: bool, threshold: float) -> Message:
-        spans = spans_note(" ".join(part.source for part in line.parts), line.hypotheses[0].text)
+        best = line.hypotheses[0]
+        notes = [f"the translation repeats {text!r} {n} times and is probably wrong" for text, n in best.repetitions]
+        notes += filter(None, [spans_note(" ".join(part.source for part in line.parts), best.text)])
         return {
             "doubtful": any(part.score < threshold for part in line.parts),
             "hypotheses": [self._hypothesis(hypothesis, with_log_probs) for hypothesis in line.hypotheses],
             "source_tokens": self._model.tokens(line.source, False),
-            "warnings": [*line.notes, *_repetitions(line.hypotheses[0]), *filter(None, [spans])],
+            "warnings": [*line.notes, *notes],
         }
 
     def _hypothesis(self, hypothesis: RuntimeHypothesis, with_log_probs: bool) -> Message:
@@ -220,10 +231,3 @@ class RuntimeEngine:
             "attention": RawJson(json_pieces(weights)) if weights else None,
             **more,
         }
-
-
-def _repetitions(hypothesis: RuntimeHypothesis) -> list[str]:
-    return [
-        f"the translation repeats {text!r} {times} times and is probably wrong"
-        for text, times in hypothesis.repetitions
-    ]

@@ -15,6 +15,7 @@ import sys
 import threading
 import warnings
 from pathlib import Path
+from queue import Queue
 from typing import Any
 
 import numpy as np
@@ -647,3 +648,16 @@ def test_hostile_files_end_in_a_sentence(
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment, timeout=300)
     assert done.returncode == 0, done.stderr[-2000:]
     assert "400 mutations" in done.stdout
+
+
+def test_the_engine_of_a_server_reads_capitals_as_the_translator_does(make: Maker) -> None:
+    _, runtime = make("transformer", "transformer")
+    lines = ["OPEN THE FILE", "Close The Last Window Of All", SENTENCES[0], "PDF"]
+    replies: Queue[Any] = Queue()
+    engine = RuntimeEngine(runtime.model.path, 1, 10**7, lambda reply, *_: replies.put(reply))  # type: ignore[arg-type]
+    engine.submit(1, {"call": "translate", "lines": lines, "search": {}})
+    served = [line["hypotheses"][0] for line in replies.get(timeout=120)["lines"]]
+    expected = translated(runtime, lines)[:-1]
+    assert [one["text"] for one in served] == [one.text for one in expected]
+    assert [tuple(one["tokens"]) for one in served] == [one.tokens for one in expected]
+    assert served[0]["text"].isupper()

@@ -121,7 +121,7 @@ def test_events_are_reported(data: Path, tmp_path: Path) -> None:
     assert (first["update"], first["updates"], first["epoch"]) == (1, SETTINGS["training.updates"], 0)
     assert first["seconds_left"] > 0
     messages = [values["text"] for name, values in events if name == "message"]
-    assert any(message.startswith("vocabulary: 600 tokens") for message in messages)
+    assert any(message.startswith("vocabulary: 624 tokens") for message in messages)
     assert [values["reason"] for name, values in events if name == "end"] == ["all updates done"]
     assert messages[-1] == f"report: {tmp_path / 'run' / 'report.html'}"
     assert any(message.startswith("next: ") for message in messages)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import json
 import os
 import random
@@ -126,10 +127,11 @@ def odd_names(chance: random.Random, material: Material) -> Case:
 
 
 @functools.cache
-def _translations(material: Material, name: str, lines: bytes) -> tuple[bytes, ...]:
+def _translations(material: Material, name: str, lines: bytes, *options: str) -> tuple[bytes, ...]:
     """Return the lines that a runtime file translates to."""
+    arguments = ["translate", str(material.runtime_file(name)), *FEW, *options]
     with tempfile.TemporaryDirectory() as folder:
-        return tuple(run(["translate", str(material.runtime_file(name)), *FEW], Path(folder), lines).out.splitlines())
+        return tuple(run(arguments, Path(folder), lines).out.splitlines())
 
 
 def _overwrite(path: Path, new: Path, size: int | None, seconds: float) -> None:
@@ -160,13 +162,14 @@ def files_changed_meanwhile(chance: random.Random, material: Material) -> Case:
         shutil.copyfile(material.runtime_file("translator"), folder / path)
 
     def is_right(out: bytes) -> bool:
-        known = {*_translations(material, "translator", text[: len(lines.encode())])}
-        known |= {*_translations(material, "recurrent", text[: len(lines.encode())])}
-        return {*out.splitlines()} <= known
+        start = text[: len(lines.encode())]
+        known = (_translations(material, name, start, *options) for name in ("translator", "recurrent"))
+        return {*out.splitlines()} <= {*itertools.chain.from_iterable(known)}
 
     before = functools.partial(_overwrite, path, material.runtime_file("recurrent"), size, seconds)
     label = "overwritten" if size is None else f"cut to {size} bytes"
-    arguments = ["translate", str(path), *FEW, *chance.choice(([], ["--stream"], ["--beam=1"]))]
+    options = chance.choice(([], ["--stream"], ["--beam=1"]))
+    arguments = ["translate", str(path), *FEW, *options]
     return Case(f"{' '.join(arguments)}, which is {label} after {seconds} s", arguments, prepare, text, is_right=is_right, before=before, patience=WAIT)  # fmt: skip
 
 

@@ -45,6 +45,18 @@ def _extra_options(data: Path) -> list[str]:
     return [f"--alignments={data / 'train.align'}", *(f"--set={key}={value}" for key, value in NO_DROPOUT.items())]
 
 
+def assert_close_weights(run: Path, other: Path) -> None:
+    """Compare all weights but those of which softmax is independent: the bias of keys has gradients of rounding alone.
+
+    Adam scales these up to its learning rate.
+    """
+    actual, expected = (load_file(folder / "model.safetensors") for folder in (run, other))
+    assert actual.keys() == expected.keys()
+    for name in expected:
+        if not name.endswith("key.bias"):
+            torch.testing.assert_close(actual[name], expected[name], rtol=1e-4, atol=1e-5)
+
+
 @pytest.mark.parametrize("sharded", [pytest.param(False, marks=pytest.mark.slow), True])
 def test_two_processes_equal_one(data: Path, single_process_run: Path, tmp_path: Path, sharded: bool) -> None:
     run = tmp_path / "run"
@@ -59,9 +71,7 @@ def test_two_processes_equal_one(data: Path, single_process_run: Path, tmp_path:
     ]
     assert guided[0] == pytest.approx(guided[1], rel=1e-4)
     assert len(guided[0]) == 4
-    actual, expected = (load_file(folder / "model.safetensors") for folder in (run, single_process_run))
-    for name in expected:
-        torch.testing.assert_close(actual[name], expected[name], rtol=1e-4, atol=1e-5)
+    assert_close_weights(run, single_process_run)
 
 
 @pytest.mark.slow
@@ -74,9 +84,7 @@ def test_gradients_are_summed_if_processes_drop_different_layers(data: Path, tmp
     run_command(torchrun(2, *options[1], *extra))
     for actual, expected in zip(*map(train_losses, runs), strict=True):
         assert actual == pytest.approx(expected, rel=1e-5)
-    actual, expected = (load_file(run / "model.safetensors") for run in runs)
-    for name in expected:
-        torch.testing.assert_close(actual[name], expected[name], rtol=1e-4, atol=1e-5)
+    assert_close_weights(*runs)
 
 
 @pytest.mark.slow
@@ -88,9 +96,7 @@ def test_a_run_becomes_sharded_and_unsharded_again(data: Path, single_process_ru
     # one process, although sharding is still set
     stderr = run_command(command("train", "--out", str(run), "--resume", "--set=training.updates=12"))
     assert "resuming from update 8" in stderr
-    actual, expected = (load_file(folder / "model.safetensors") for folder in (run, single_process_run))
-    for name in expected:
-        torch.testing.assert_close(actual[name], expected[name], rtol=1e-4, atol=1e-5)
+    assert_close_weights(run, single_process_run)
 
 
 @pytest.mark.slow

@@ -32,6 +32,8 @@ from regard.training.checkpoint import _checksum
 PACKAGE = Path(regard.__file__).parent
 UNPICKLERS = {"dill", "joblib", "marshal", "shelve", "cloudpickle", "torch.distributed.checkpoint", "torch.hub"}
 
+pytestmark = pytest.mark.filterwarnings("ignore:the translation")  # of a model that has learnt nothing
+
 
 @pytest.fixture
 def marker(tmp_path: Path) -> Iterator[Path]:

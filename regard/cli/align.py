@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from regard.cli.app import app, say, setup_process
-from regard.cli.options import Debug, Device, Quiet, Run, Seed, Threads, check_output, select_device
+from regard.cli.app import app, say
+from regard.cli.options import Device, Run, check_output, select_device
 from regard.common.errors import LineError
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ Choose = Annotated[
 ]
 
 
-@app.command()
+@app.command(sets=("threads", "seed"))
 def align(
     run: Run,
     source: Annotated[str, typer.Option(help="Sentences, one per line.")],
@@ -52,17 +52,12 @@ def align(
     choose: Choose = False,
     output: Annotated[Path | None, typer.Option(help="File to write links to instead of standard output.")] = None,
     device: Device = "auto",
-    threads: Threads = None,
-    seed: Seed = None,
-    quiet: Quiet = False,
-    debug: Debug = False,
 ) -> None:
     """Link the words of sentence pairs by attention, as source-target pairs counted from 0.
 
     With --gold, print instead the alignment error rates of the chosen head and of the last layer's mean. With
     --choose, the pairs should be validation data: report figures on others.
     """
-    setup_process(threads, quiet, debug, seed)
     check_output(output, source, target, gold)
     from regard.pipeline import load_translator
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import io
 import os
 import re
@@ -17,33 +18,60 @@ from typing import Annotated, Any, NoReturn, TypeVar
 
 import typer
 
+from regard.cli.options import Debug, Quiet, Seed, Threads
 from regard.common.errors import MissingExtra, RegardError, UsageError
 from regard.common.lazy import TRAINING_PACKAGES
 from regard.common.version import __version__
 
 F = TypeVar("F", bound=Callable[..., Any])
+_OPTIONS = {"threads": (Threads, None), "seed": (Seed, None), "quiet": (Quiet, False), "debug": (Debug, False)}
+_COMMON = {
+    name: inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind)
+    for name, (kind, default) in _OPTIONS.items()
+}
 
 
 class _App(typer.Typer):
-    """Commands that refuse addresses for paths: `pathlib` would take s3://bucket for a folder named s3: of this one."""
+    """Commands with common options, set up before they run, which refuse addresses for paths.
 
-    def command(self, *arguments: Any, **options: Any) -> Callable[[F], F]:
+    `pathlib` would take s3://bucket for a folder named s3: of this one.
+    """
+
+    def command(self, *arguments: Any, sets: Sequence[str] = (), **options: Any) -> Callable[[F], F]:
+        """Register a command. It gets --quiet, --debug, and of threads and seed what it `sets` for the whole process.
+
+        Its function takes only those of them that it declares; one that declares `quiet` sets the process up itself.
+        """
         register = super().command(*arguments, **options)
 
         def add(function: F) -> F:
-            @wraps(function)
-            def run(*arguments: Any, **values: Any) -> Any:
-                given = [item for value in values.values() for item in (value if isinstance(value, list) else [value])]
-                paths = [str(path) for path in given if isinstance(path, Path)]
-                if wrong := [path.replace(":/", "://", 1) for path in paths if re.match(r"[A-Za-z][\w+.-]+:/", path)]:
-                    why = "an address, where a path of this machine is wanted; only data files are read by address"
-                    raise UsageError(*(f"{path}: {why}" for path in wrong))
-                return function(*arguments, **values)
+            own = inspect.signature(function, eval_str=True)
+            common = [_COMMON[name] for name in (*sets, "quiet", "debug") if name not in own.parameters]
+            parameters = [*own.parameters.values(), *common]
 
+            @wraps(function)
+            def run(**values: Any) -> Any:
+                _refuse_addresses(values)
+                if "quiet" not in own.parameters:
+                    threads, seed = (values[name] if name in sets else None for name in ("threads", "seed"))
+                    setup_process(threads, values["quiet"], values["debug"], seed)
+                return function(**{name: value for name, value in values.items() if name in own.parameters})
+
+            run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+            vars(run)["__signature__"] = inspect.Signature(parameters)
             register(run)
             return function
 
         return add
+
+
+def _refuse_addresses(values: Mapping[str, Any]) -> None:
+    """Raise UsageError, with all causes, for paths that are addresses."""
+    given = [item for value in values.values() for item in (value if isinstance(value, list) else [value])]
+    paths = [str(path) for path in given if isinstance(path, Path)]
+    if wrong := [path.replace(":/", "://", 1) for path in paths if re.match(r"[A-Za-z][\w+.-]+:/", path)]:
+        why = "an address, where a path of this machine is wanted; only data files are read by address"
+        raise UsageError(*(f"{path}: {why}" for path in wrong))
 
 
 app = _App(

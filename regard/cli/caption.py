@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from regard.cli import options
-from regard.cli.app import app, setup_process, warn
+from regard.cli.app import app, warn
 from regard.cli.search_options import search_command, search_options
 from regard.common.errors import DataError, LineWarning
 
@@ -22,7 +22,7 @@ IMAGES_AT_ONCE = 64
 """Images that are opened, captioned and printed together."""
 
 
-@app.command(cls=search_command(without=("coverage_penalty", "max_ratio", "max_extra")))
+@app.command(cls=search_command(without=("coverage_penalty", "max_ratio", "max_extra")), sets=("threads", "seed"))
 def caption(
     context: typer.Context,
     run: options.Run,
@@ -37,17 +37,13 @@ def caption(
     with_: options.With = None,
     precision: options.Precision = "float32",
     device: options.Device = "auto",
-    threads: options.Threads = None,
     seed: options.Seed = None,
-    quiet: options.Quiet = False,
-    debug: options.Debug = False,
 ) -> None:
     """Caption images.
 
     As text: file and caption, tab-separated, as training reads them; with --nbest file, score and caption. Images that
     cannot be used are reported at the end, after the captions of all others.
     """
-    setup_process(threads, quiet, debug, seed)
     from regard.pipeline import load_captioner
     from regard.pipeline.bulk import OutputFormat
     from regard.search import Constraints

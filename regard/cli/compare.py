@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from regard.cli.app import app, say, setup_process
-from regard.cli.options import Debug, Device, Quiet, Seed, Threads
+from regard.cli.app import app, say
+from regard.cli.options import Device, Seed, Threads
 from regard.cli.progress import TrainReporter
 from regard.common.errors import UsageError
 
@@ -32,7 +32,7 @@ Set = Annotated[list[str] | None, typer.Option("--set", help="key=value for all 
 CONTINUE = "to continue: the same command"
 
 
-@app.command()
+@app.command(sets=("threads", "seed"))
 def compare(
     context: typer.Context,
     runs: Annotated[list[str] | None, typer.Argument(help="Run or model folders, or NAME=FOLDER.")] = None,
@@ -65,8 +65,6 @@ def compare(
     ter: Annotated[bool, typer.Option(help="Score TER too, which may take minutes if outputs are long.")] = True,
     device: Device = "auto",
     threads: Threads = None,
-    quiet: Quiet = False,
-    debug: Debug = False,
 ) -> None:
     """Compare models on one test set and write a report: scores, significance, length, words, cost, attention.
 
@@ -77,7 +75,6 @@ def compare(
 
     `regard sample .` writes such files to try. The same command continues after a stop.
     """
-    setup_process(threads, quiet, debug, seed)
     from regard.comparison import compare_request
     from regard.run import Interrupted
 

@@ -8,13 +8,13 @@ from typing import Annotated
 
 import typer
 
-from regard.cli.app import app, say, setup_process
-from regard.cli.options import Debug, Device, Quiet, Seed, Threads, select_device
+from regard.cli.app import app, say
+from regard.cli.options import Device, Seed, select_device
 from regard.cli.progress import TrainReporter
 from regard.common.errors import UsageError
 
 
-@app.command()
+@app.command(sets=("threads",))
 def demo(
     out: Annotated[
         Path | None,
@@ -26,17 +26,13 @@ def demo(
     images: Annotated[bool, typer.Option("--images", help="Caption images instead of translating.")] = False,
     korean: Annotated[bool, typer.Option("--korean", help="With --images: caption them in Korean.")] = False,
     device: Device = "auto",
-    threads: Threads = None,
     seed: Seed = None,
-    quiet: Quiet = False,
-    debug: Debug = False,
 ) -> None:
     """Train Korean → English and English → Korean on the sample corpus, score both, and draw their attention.
 
     With --images: train a captioner on drawings of shapes, check each caption of unseen combinations fact by fact and
     whether its nouns attend to the named objects, and draw where they attend.
     """
-    setup_process(threads, quiet, debug)
     if korean and not images:
         raise UsageError("--korean: only with --images; without it both directions are trained anyway")
     from regard.learn.demo.images import demo_images

@@ -13,15 +13,14 @@ from typing import Annotated
 
 import typer
 
-from regard.cli.app import app, setup_process
-from regard.cli.options import Debug, Quiet, Threads
+from regard.cli.app import app
 from regard.common.errors import RegardError, UsageError
 from regard.common.lazy import has_pytorch
 from regard.common.reading import is_runtime_file
 from regard.common.version import __version__
 
 
-@app.command()
+@app.command(sets=("threads",))
 def doctor(
     run: Annotated[
         Path | None, typer.Argument(help="a model folder or runtime file: its files are compared with their checksums")
@@ -29,15 +28,11 @@ def doctor(
     seal: Annotated[
         bool, typer.Option("--seal", help="take RUN's files as they are now, after a change on purpose")
     ] = False,
-    threads: Threads = None,
-    quiet: Quiet = False,
-    debug: Debug = False,
 ) -> None:
     """Check what works on this machine, or that a model folder is whole, and print remedies.
 
     Exit status 1 if something necessary is broken.
     """
-    setup_process(threads, quiet, debug)
     if run is not None and is_runtime_file(run):
         _check_file(run, seal)
         return

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from regard.cli.app import app, say, setup_process, warn
-from regard.cli.options import Debug, Device, Precision, Quiet, Run, Seed, Threads, select_device
+from regard.cli.app import app, say, warn
+from regard.cli.options import Device, Precision, Run, select_device
 from regard.cli.search_options import search_command, search_options
 from regard.common.errors import LineError, UsageError
 from regard.data.bleu_tokenizer import BleuTokenizer
@@ -36,7 +36,7 @@ MAX_RUNS = 6
 """Models in one figure: as many as there are colours."""
 
 
-@app.command(cls=search_command("beam", "length_penalty"))
+@app.command(cls=search_command("beam", "length_penalty"), sets=("threads", "seed"))
 def evaluate(
     context: typer.Context,
     run: Run,
@@ -61,10 +61,6 @@ def evaluate(
     ] = None,
     precision: Precision = "float32",
     device: Device = "auto",
-    threads: Threads = None,
-    seed: Seed = None,
-    quiet: Quiet = False,
-    debug: Debug = False,
 ) -> None:
     """Print scores, each with the signature that says how it was computed.
 
@@ -72,7 +68,6 @@ def evaluate(
     to BLEU-4, chrF, CIDEr-D and the share that equals a reference exactly. With --against, also how likely a
     difference as large as that between the models is by chance; `regard compare` writes a report on several models.
     """
-    setup_process(threads, quiet, debug, seed)
     _check_options(context.params)
     load = {"device": select_device(device), "precision": precision}
     search = search_options(context)

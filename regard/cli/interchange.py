@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 import typer
 
-from regard.cli.app import app, say, setup_process, warn
-from regard.cli.options import Debug, Quiet, Run, Threads
+from regard.cli.app import app, say, warn
+from regard.cli.options import Run
 from regard.common.errors import UsageError
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ LanguageCodes = Annotated[
 RUNTIME_PRECISIONS = ("int8", "float32", "bfloat16")
 
 
-@app.command()
+@app.command(sets=("threads",))
 def export(
     run: Run,
     paths: Annotated[
@@ -48,15 +48,11 @@ def export(
         Path | None, typer.Option(help="Sentences to compare both models on; the sample's if left out.")
     ] = None,
     languages: LanguageCodes = None,
-    threads: Threads = None,
-    quiet: Quiet = False,
-    debug: Debug = False,
 ) -> None:
     """Convert a model to a runtime file, a page or another toolkit's, checked on real sentences: both translate alike.
 
     regard export runs/first --to runtime translator.regard
     """
-    setup_process(threads, quiet, debug)
     from regard.common.reading import check_links
     from regard.interchange import ctranslate2, huggingface, runtime
 
@@ -113,20 +109,16 @@ def _second_and_out(paths: list[Path], to: Toolkit) -> tuple[list[Path], Path | 
     return second, next(iter(paths[len(second) :]), None)
 
 
-@app.command("import")
+@app.command("import", sets=("threads",))
 def import_(
     kind: Annotated[Literal["huggingface"], typer.Argument(help="Toolkit to convert from.")],
     folder: Annotated[Path, typer.Argument(help="Folder of a Marian model and its tokenizer.")],
     run: Annotated[Path, typer.Argument(help="Model folder to write.")],
-    threads: Threads = None,
-    quiet: Quiet = False,
-    debug: Debug = False,
 ) -> None:
     """Convert a model of another toolkit to a model folder, to translate, inspect or fine-tune.
 
     regard import huggingface opus-mt-ko-en runs/opus
     """
-    setup_process(threads, quiet, debug)
     assert kind == "huggingface", "the only toolkit that can be imported from"
     from regard.interchange import huggingface
     from regard.models import count_parameters

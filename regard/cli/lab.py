@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from regard.cli.app import app, say, setup_process
-from regard.cli.options import Debug, Quiet
+from regard.cli.app import app, say
 from regard.common.errors import UsageError
 
 if TYPE_CHECKING:
@@ -31,8 +30,6 @@ def lab(
         int | None,
         typer.Option(min=1, max=1024, help="Models trained at once, a thread each; one per core, at most four."),
     ] = None,
-    quiet: Quiet = False,
-    debug: Debug = False,
 ) -> None:
     """Try a claim of the notes: train small models or probe tensors, and print tables and a verdict.
 
@@ -41,7 +38,6 @@ def lab(
     The folder gets a page (index.html), the graph (graph.svg), the data (result.json) and the models. The same command
     continues after a stop.
     """
-    setup_process(None, quiet, debug)
     from regard.learn.lab import run_experiment
 
     if quick and full:

@@ -7,24 +7,19 @@ from typing import Annotated
 
 import typer
 
-from regard.cli.app import app, say, setup_process
-from regard.cli.options import Debug, Quiet, Threads
+from regard.cli.app import app, say
 
 
-@app.command()
+@app.command(sets=("threads",))
 def sample(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="The folder to write into, such as . or sample.")],
     images: Annotated[bool, typer.Option("--images", help="Drawn images with captions, instead of sentences.")] = False,
-    threads: Threads = None,
-    quiet: Quiet = False,
-    debug: Debug = False,
 ) -> None:
     """Write the sample: Korean–English pairs with gold word alignments, in five parts, and a page on each of them.
 
     The files are train.ko, train.en, train.align, valid.ko … length.align, and README.md. With --images: images,
     captions in English and Korean, and the regions of the named objects. Existing files are not overwritten.
     """
-    setup_process(threads, quiet, debug)
     from regard.learn.samples.writing import PAGE, write_sample
 
     page = write_sample(folder, images)

@@ -76,15 +76,12 @@ def serve(
     cluster: ClusterAddress = None,
     replicas: LeastReplicas = 1,
     max_replicas: MostReplicas = None,
-    quiet: options.Quiet = False,
-    debug: options.Debug = False,
 ) -> None:
     """Translate and caption over HTTP, for LibreTranslate's and DeepL's clients and for programs of your own.
 
     The server loads changed models while it runs (also at SIGHUP). At SIGTERM and Ctrl-C it finishes open requests
     first. The bearer token of /metrics is read from the environment variable REGARD_METRICS_TOKEN.
     """
-    setup_process(None, quiet, debug)
     with _needs_packages():
         from regard.serving.process_service import ServiceSettings
         from regard.serving.server import serve

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from regard.cli.app import app, say, setup_process, warn
+from regard.cli.app import app, say, warn
 from regard.cli.model_views import draw_model, draw_score
-from regard.cli.options import Debug, Device, Quiet, Seed, Threads, given_flags, select_device
+from regard.cli.options import Device, given_flags, select_device
 from regard.cli.plain_views import USED, Sizes, draw_positions, draw_schedules
 from regard.cli.run_views import RUN_VIEWS, draw_run
 from regard.cli.search_options import search_command, search_options
@@ -63,7 +63,7 @@ Position = Annotated[
 ]
 
 
-@app.command(cls=search_command("beam"))
+@app.command(cls=search_command("beam"), sets=("threads", "seed"))
 def show(
     context: typer.Context,
     run: Annotated[Path | None, typer.Argument(help="A model folder or run folder; some views need none.")] = None,
@@ -94,17 +94,12 @@ def show(
     updates: Annotated[int | None, typer.Option(min=1, max=10**9, help="Schedule: updates to draw.")] = None,
     position: Position = None,
     device: Device = "auto",
-    threads: Threads = None,
-    seed: Seed = None,
-    quiet: Quiet = False,
-    debug: Debug = False,
 ) -> None:
     """Translate a line, or caption an image, and draw what each output word attends to; or draw a model.
 
     An .html page lets you choose among layers and heads and replays the search; .svg and .png show the head that aligns
     best; .gif (or .svg with --view player) is animated.
     """
-    setup_process(threads, quiet, debug, seed)
     if view is None:
         view = "player" if out is None or out.suffix.lower() in (".gif", ".html") else "heat"
     out = out or Path(f"{view}.svg" if view in UNATTENDED else "attention.html")

@@ -94,15 +94,12 @@ def translate(
     device: options.Device = "auto",
     threads: options.Threads = None,
     seed: options.Seed = None,
-    quiet: options.Quiet = False,
-    debug: options.Debug = False,
 ) -> None:
     """Translate a file or standard input, line by line; HTML and XML by sentences, with their tags kept.
 
     As text: one line per line; with --nbest the line number, score and text, tab-separated; with --alignments the links
     in a further column. Empty lines stay empty. Files may be of any length.
     """
-    setup_process(None, quiet, debug)
     from regard.pipeline.bulk import ChunkTranslator, OutputFormat, chunks, remaining
     from regard.search.line_constraints import Constraints
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from regard.cli.app import app, say, setup_process
-from regard.cli.options import Debug, Device, Quiet, Seed, Threads, select_device
+from regard.cli.app import app, say
+from regard.cli.options import Device, Seed, select_device
 from regard.common.errors import UsageError
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ Norm = Annotated[
 ]
 
 
-@app.command()
+@app.command(sets=("threads",))
 def walkthrough(
     text: Annotated[str, typer.Argument(help="A text, to go through an encoder block.")],
     target: Annotated[
@@ -49,17 +49,13 @@ def walkthrough(
     norm: Norm = None,
     korean: Annotated[bool, typer.Option("--korean", help="In Korean.")] = False,
     device: Device = "auto",
-    threads: Threads = None,
     seed: Seed = None,
-    quiet: Quiet = False,
-    debug: Debug = False,
 ) -> None:
     """Walk through a Transformer block with every number: embeddings, positions, attention, add & norm, feed-forward.
 
     `regard walkthrough "I go home"` prints an encoder block of small random weights, simple enough for a pencil;
     `regard walkthrough "나는 집에 간다" "I go home" --out block.html` writes a page that steps through a decoder block.
     """
-    setup_process(threads, quiet, debug)
     if out is not None and out.suffix.lower() != ".html":
         raise UsageError(f"--out {out}: a walkthrough is written as a page, .html; without --out it is printed")
     from regard.common.atomic import write_text

@@ -303,8 +303,7 @@ def _compare(wanted: Mapping[str, tuple[int, ...]], stored: Mapping[str, tuple[i
         if wanted[name] != stored[name]:
             shapes = f"wanted {wanted[name]}, got {stored[name]}"
             problems.append(f"{path}: weights {name} have another shape: {shapes}")
-    if problems:
-        raise ModelFolderError(*sorted(problems)[:8], f"the weights are of another model than {CONFIG}; {_REMEDY}")
+    ModelFolderError.raise_all(sorted(problems)[:8], f"the weights are of another model than {CONFIG}; {_REMEDY}")
 
 
 def load_settings(folder: Path) -> FolderSettings:

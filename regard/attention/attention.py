@@ -163,8 +163,7 @@ def _check_heads(size: int, heads: int, project_keys: bool, project_values: bool
         for name, projected in (("project_keys", project_keys), ("project_values", project_values))
         if heads > 1 and not projected
     ]
-    if causes:
-        raise ConfigurationError(*causes)
+    ConfigurationError.raise_all(causes)
 
 
 def attention_mask(memory: Memory, T: int, causal: bool, window: int | None = None) -> Bool[Tensor, "_ 1 _ S"] | None:

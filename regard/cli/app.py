@@ -69,9 +69,9 @@ def _refuse_addresses(values: Mapping[str, Any]) -> None:
     """Raise UsageError, with all causes, for paths that are addresses."""
     given = [item for value in values.values() for item in (value if isinstance(value, list) else [value])]
     paths = [str(path) for path in given if isinstance(path, Path)]
-    if wrong := [path.replace(":/", "://", 1) for path in paths if re.match(r"[A-Za-z][\w+.-]+:/", path)]:
-        why = "an address, where a path of this machine is wanted; only data files are read by address"
-        raise UsageError(*(f"{path}: {why}" for path in wrong))
+    wrong = [path.replace(":/", "://", 1) for path in paths if re.match(r"[A-Za-z][\w+.-]+:/", path)]
+    why = "an address, where a path of this machine is wanted; only data files are read by address"
+    UsageError.raise_all(f"{path}: {why}" for path in wrong)
 
 
 app = _App(

@@ -59,8 +59,7 @@ def caption(
         loaded = _load_images(files[first : first + IMAGES_AT_ONCE], captioner, causes)
         for (file, _), result in zip(loaded, _captions(captioner, loaded, arguments), strict=True):
             typer.echo(output(str(file), result), nl=False)
-    if causes:
-        raise DataError(*causes)
+    DataError.raise_all(causes)
 
 
 def _files(paths: Sequence[Path], causes: list[str]) -> list[Path]:

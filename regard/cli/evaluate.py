@@ -108,8 +108,7 @@ def _check_options(params: dict[str, Any]) -> None:
     runs = [params["run"], *(params["against"] or ())]
     if params["figure"] and len(runs) > MAX_RUNS:
         causes.append(f"--figure: shows at most {MAX_RUNS} models, got {len(runs)}; leave some out")
-    if causes:
-        raise UsageError(*causes)
+    UsageError.raise_all(causes)
 
 
 @dataclass(frozen=True)
@@ -259,9 +258,8 @@ def _read_parallel(source: str, reference: list[str]) -> tuple[list[str], list[l
     from regard.data.text import nfc, read_parallel
 
     kinds = {path: input_kind(Path(path)) for path in (source, *reference)}
-    causes = [f"{path}: is {kind}, and lines of text are compared" for path, kind in kinds.items() if kind != "text"]
-    if causes:
-        raise UsageError(*causes)
+    others = {path: kind for path, kind in kinds.items() if kind != "text"}
+    UsageError.raise_all(f"{path}: is {kind}, and lines of text are compared" for path, kind in others.items())
     sources, *references = read_parallel([source, *reference])
     if holds_tabs(Path(source)):
         warn(f"{source}: most lines hold tabs; if it is a file of pairs, give it as --pairs")

@@ -134,8 +134,7 @@ def _check_options(context: typer.Context, view: str, run: Path | None) -> None:
         if name not in usable:
             views = " and ".join(f"--view {other}" for other, names in USED.items() if name in names)
             causes.append(f"{name}: only with {views}, without a run")
-    if causes:
-        raise UsageError(*causes)
+    UsageError.raise_all(causes)
 
 
 def _draw_unattended(

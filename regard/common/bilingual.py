@@ -82,8 +82,7 @@ def read_texts(package: str, name: str, keys: Collection[str]) -> Texts:
     causes = [f"{name}: `{key}` is unknown; wanted {', '.join(keys)}" for key in values if key not in keys]
     causes += [f"{name}: `{key}` is missing; wanted {', '.join(keys)}" for key in keys if key not in values]
     texts = dict(_flatten(values, "", causes, name))
-    if causes:
-        raise DataError(*causes)
+    DataError.raise_all(causes)
     return Texts(texts, name)
 
 

@@ -21,6 +21,7 @@ command line prints them as its own options (`regard.cli.app.in_flags`); nothing
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 _SHOWN = 20
@@ -36,6 +37,12 @@ class RegardError(Exception):
         assert causes, "an error needs at least one cause"
         super().__init__("\n".join(causes))
         self.causes = causes
+
+    @classmethod
+    def raise_all(cls, causes: Iterable[Any], *more: str) -> None:
+        """Raise the error with all these causes, and `more` sentences behind them, if there is a cause."""
+        if causes := tuple(causes):
+            raise cls(*causes, *more)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _rebuild, (type(self), self.causes)  # pickled whole, whatever the subclass constructor takes

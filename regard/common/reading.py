@@ -72,8 +72,7 @@ def check_links(folder: Path, *names: str, written: bool = False) -> None:
 
     paths = [folder / name for name in names]
     paths += [inner for path in paths if path.is_dir() and not problem_of(path) for inner in path.rglob("*")]
-    if problems := [problem for path in paths if (problem := problem_of(path))]:
-        raise ModelFolderError(*problems)
+    ModelFolderError.raise_all(filter(None, map(problem_of, paths)))
 
 
 def is_file_name(name: str) -> bool:

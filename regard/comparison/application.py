@@ -204,8 +204,7 @@ class _Session:
         if plan is not None:
             plan = train_missing(plan, self.out, self.device, self.threads, self.report)
             entries = [*self._trained(plan), *entries]
-        if causes := conflicts(entries, bool(request.files.images)):
-            raise UsageError(*causes)
+        UsageError.raise_all(conflicts(entries, bool(request.files.images)))
         comparison = self._compare(entries, data, files, plan, note)
         write_files(comparison, self.out)
         say(self.report, f"wrote {self.out / 'report.html'}, comparison.json and the tables as .csv")
@@ -230,8 +229,7 @@ class _Session:
         models: Mapping[str, ModelPlan] = {}
         models, causes = _collect(lambda: model_plans(request.presets, request.settings), causes, models)
         runs, causes = _collect(lambda: open_runs(request.runs), causes, list[Entry]())
-        if causes:
-            raise UsageError(*causes)
+        UsageError.raise_all(causes)
         had_data = (self.out / DATA).exists()
         try:
             return self._check_data(models, runs)
@@ -265,8 +263,7 @@ class _Session:
         ]
         if request.baseline and request.baseline not in names:
             causes.append(f"`baseline={request.baseline}`: no system has this name; there are {', '.join(names)}")
-        if causes:
-            raise DataError(*causes)
+        DataError.raise_all(causes)
         return self._plan(models, files) if models else None, files, note, entries, data
 
     def _plan(self, models: Mapping[str, ModelPlan], files: Files) -> Plan:

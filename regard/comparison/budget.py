@@ -117,8 +117,7 @@ def model_plans(names: Sequence[str | Path], settings: Mapping[str, Any]) -> dic
         elif not is_file and name not in presets():
             causes.append(f"no preset is called {name!r}; there are {', '.join(presets())}, or a recipe file (.toml)")
         models[name] = ModelPlan(None if is_file else name, str(path) if is_file else None, dict(settings))
-    if causes:
-        raise UsageError(*causes)
+    UsageError.raise_all(causes)
     return models
 
 
@@ -141,8 +140,7 @@ def complete_plan(plan: Plan, device: str, threads: int | None, report: Report |
                 causes.append(f"{name}: a budget of {plan.budget} is too small for one update; give more")
         except RegardError as problem:
             causes += [f"{name}: {cause}" for cause in problem.causes]
-    if causes:
-        raise UsageError(*dict.fromkeys(causes))
+    UsageError.raise_all(dict.fromkeys(causes))
     return replace(plan, models=models)
 
 

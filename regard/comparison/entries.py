@@ -60,8 +60,7 @@ def open_runs(runs: Sequence[tuple[str, Path]]) -> list[Entry]:
             entries.append(_open_run(name, path))
         except RegardError as problem:
             causes += problem.causes
-    if causes:
-        raise UsageError(*causes)
+    UsageError.raise_all(causes)
     return _named(entries)
 
 
@@ -135,8 +134,7 @@ def open_hypotheses(files: Iterable[tuple[str, Path]], lines: int, what: str) ->
                 "if there is none"
             )
         entries.append(Entry(name or path.name, name or path.name, None, path, outputs))
-    if causes:
-        raise DataError(*causes)
+    DataError.raise_all(causes)
     return entries
 
 

@@ -291,8 +291,7 @@ def _tabs(lines: Sequence[str], path: Path, wanted: str = "exactly one tab, betw
             rows.append((number, sides[0].strip(), sides[1]))
         elif line.strip():
             wrong.append(f"{path}: line {number} does not hold {wanted}; correct it")
-    if wrong:
-        raise DataError(*_first(wrong))
+    DataError.raise_all(_first(wrong))
     return rows
 
 
@@ -321,8 +320,7 @@ def _objects(values: Iterable[Any], unit: str, path: Path) -> list[Row]:
             )
         else:
             rows += [(number, name, text) for text in texts]
-    if wrong:
-        raise DataError(*_first(wrong))
+    DataError.raise_all(_first(wrong))
     return rows
 
 
@@ -358,8 +356,7 @@ def _coco(value: Mapping[str, Any], path: Path) -> list[Row]:
             )
         else:
             rows.append((number, names[str(annotation["image_id"])], annotation["caption"]))
-    if wrong:
-        raise DataError(*_first(wrong))
+    DataError.raise_all(_first(wrong))
     return rows
 
 

@@ -298,8 +298,7 @@ def read_corpora(settings: CorpusSettings, read: Read[T]) -> tuple[dict[str, T],
                 train[name] = read(files, settings.filters, name)
         except DataError as problem:
             causes += problem.causes
-    if causes:
-        raise DataError(*causes)
+    DataError.raise_all(causes)
     return train, others
 
 

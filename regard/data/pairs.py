@@ -140,8 +140,7 @@ class PairReader:
         yield from zip(*sides, strict=False)
         for side in sides:  # to find all that is wrong further on
             deque(side, maxlen=0)
-        if causes := source.causes + target.causes:
-            raise DataError(*causes)
+        DataError.raise_all(source.causes + target.causes)
         if source.count != target.count:
             raise DataError(
                 f"{self.files.source} has {source.count:,} lines but {self.files.target} has {target.count:,}; line n "
@@ -166,9 +165,8 @@ class PairReader:
                 yield from [SKIPPED] * (count - 1)
             number += count
         self.notes = tuple(f"{path}: {note}" for note in dialect.notes())
-        bad_lines = tuple(f"{path}: {tally.count:,} lines {problem}{tally}" for problem, tally in wrong.items())
-        if causes := reader.causes or bad_lines:
-            raise DataError(*causes)
+        DataError.raise_all(reader.causes)
+        DataError.raise_all(f"{path}: {tally.count:,} lines {problem}{tally}" for problem, tally in wrong.items())
 
 
 class PairFilter:

@@ -129,13 +129,11 @@ def _read_caption_sets(
             caption_sets.append(read_captions(Path(path), image_folder, problems, name, limit))
         except DataError as problem:
             causes += [cause for cause in problem.causes if cause not in causes]
-    if causes:
-        raise DataError(*causes)
+    DataError.raise_all(causes)
     empty = [caption_set for caption_set in caption_sets if not len(caption_set)]
-    if empty and problems.skip:
-        raise DataError(*(f"{part.path}: everything in it was skipped" for part in empty))
     if empty:
         problems.check()
+    DataError.raise_all(f"{part.path}: everything in it was skipped" for part in empty)
     return (caption_sets[0], caption_sets[1]) if len(caption_sets) > 1 else hold_out_images(caption_sets[0], seed)
 
 

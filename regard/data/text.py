@@ -94,20 +94,18 @@ def read_files(paths: Iterable[str | Path]) -> list[TextFile]:
             files.append(read_file(path))
         except DataError as problem:
             causes += problem.causes
-    if causes:
-        raise DataError(*causes)
+    DataError.raise_all(causes)
     return files
 
 
 def read_parallel(paths: Sequence[str | Path]) -> list[list[str]]:
     """Read files that correspond line by line. Raises DataError, with all causes, if their lengths differ."""
     files = [file.lines for file in read_files(paths)]
-    if uneven := [
+    DataError.raise_all(
         f"{path} has {len(lines)} lines and {paths[0]} has {len(files[0])}; give files whose lines belong together"
         for path, lines in zip(paths, files, strict=True)
         if len(lines) != len(files[0])
-    ]:
-        raise DataError(*uneven)
+    )
     return files
 
 
@@ -115,8 +113,7 @@ def read_file(path: str | Path, max_line: int = READ_LINE) -> TextFile:
     """Like `read_lines`, with notes on what was removed."""
     reader = LineReader(path, max_line)
     lines = list(reader)
-    if reader.causes:
-        raise DataError(*reader.causes)
+    DataError.raise_all(reader.causes)
     return TextFile(str(path), lines, reader.notes)
 
 

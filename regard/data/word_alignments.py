@@ -73,8 +73,7 @@ def read_word_links(path: str, pairs: Iterable[Pair], lines: int, name: str, max
                 rows[number] = array("i", (word for link in links for word in link))
         except ValueError as problem:
             wrong.append((number, str(problem)))
-    if causes := [*reader.causes, *_describe_wrong(path, wrong), *_check_count(path, reader, lines, name)]:
-        raise DataError(*causes)
+    DataError.raise_all([*reader.causes, *_describe_wrong(path, wrong), *_check_count(path, reader, lines, name)])
     ordered = tuple(rows[pair.line] for pair in pairs)
     total, without = sum(map(len, ordered)) // 2, sum(not row for row in ordered)
     note = f"; {without:,} pairs have none" if without else ""

@@ -41,8 +41,7 @@ def parse_gold(path: str, lines: Sequence[str], sources: Sequence[str], targets:
             check_links(sorted(gold[-1].sure | gold[-1].possible), *pair)
         except ValueError as problem:
             problems.append(f"{path}, line {number}: {problem}")
-    if problems:
-        raise DataError(*problems[:5])
+    DataError.raise_all(problems[:5])
     return gold
 
 

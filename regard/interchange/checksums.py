@@ -44,8 +44,7 @@ def check_sums(folder: Path, names: Iterable[str]) -> dict[str, str]:
             where = SUMS if name in listed else _noted(folder, name).relative_to(folder)
             remedy = f"fetch it again, or delete {where} if it was changed on purpose"
             causes.append(f"{path}: damaged or changed, its checksum is not {expected}; {remedy}")
-    if causes:
-        raise ExportError(*causes)
+    ExportError.raise_all(causes)
     return unknown
 
 

@@ -54,8 +54,7 @@ def export(folder: Path, out: Path, precision: Precision = "float32", source: Pa
     # Taken before the weights are read: if they change meanwhile, the notes do not name them.
     fingerprint = model_fingerprint(folder) if (folder / CONFIG).is_file() else ""
     model = load_folder(folder)
-    if causes := ctranslate2_obstacles(model.settings.model):
-        raise ExportError(*causes)
+    ExportError.raise_all(ctranslate2_obstacles(model.settings.model))
     check_new(out)
     sentences, origin = real_sentences(folder, model.tokenizer.source, source)
     notes = {"fingerprint": fingerprint, "precision": precision, "max_source": POSITIONS}
@@ -105,11 +104,8 @@ def _check(parity: Parity, precision: Precision) -> None:
         causes.append(f"log-probabilities differ by {parity.difference:.2g} nats a token, at most {limit:g} is allowed")
     if parity.agreement(GREEDY) < least or parity.agreement(BEAM) < least - BEAM_LEEWAY:
         causes.append(f"fewer than {least:.0%} of the translations are the same")
-    if causes:
-        why = "choose another `precision=`" if precision != "float32" else "this is a bug in Regard: please report it"
-        raise ExportError(
-            *(f"the export does not translate as the model does: {c}" for c in causes), f"{parity}; {why}"
-        )
+    why = "choose another `precision=`" if precision != "float32" else "this is a bug in Regard: please report it"
+    ExportError.raise_all((f"the export does not translate as the model does: {c}" for c in causes), f"{parity}; {why}")
 
 
 def _spec(model: ModelFolder) -> Any:

@@ -59,8 +59,7 @@ def export(folder: Path, out: Path, source: Path | None = None) -> Parity:
     """
     import_transformers()
     model = load_folder(folder)
-    if causes := huggingface_obstacles(model.settings.model, model.settings.tokenizer.joint):
-        raise ExportError(*causes)
+    ExportError.raise_all(huggingface_obstacles(model.settings.model, model.settings.tokenizer.joint))
     check_new(out)
     sentences, origin = real_sentences(folder, model.tokenizer.source, source)
     with atomic_folder(out) as folder_beside:
@@ -81,8 +80,7 @@ def import_model(folder: Path, out: Path) -> tuple[ModelFolder, dict[str, str]]:
     generation = _read_table(folder / GENERATION) if (folder / GENERATION).is_file() else {}
     settings = marian.model_settings(config)
     tokenizer = _tokenizer(folder)
-    if causes := _different_ids(config, tokenizer):
-        raise ExportError(*causes)
+    ExportError.raise_all(_different_ids(config, tokenizer))
     check_new(out)
     tensors = marian.from_marian(_tensors(folder), settings, tokenizer)
     model = build(settings, len(tokenizer.source), len(tokenizer.target), tokenizer.settings.joint).eval()

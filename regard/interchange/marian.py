@@ -137,8 +137,7 @@ def model_settings(config: Mapping[str, Any]) -> ModelSettings:
         for name in unsupported
         if config.get(name)
     ]
-    if causes:
-        raise ExportError(*causes)
+    ExportError.raise_all(causes)
     sides = {
         name: {
             "kind": "transformer",
@@ -175,8 +174,7 @@ def from_marian(tensors: Mapping[str, Tensor], settings: ModelSettings, tokenize
     causes += [f"there are no weights called {theirs}" for theirs, name in stored.items() if name is None]
     known = {*names.values(), *_TIED, *_POSITIONS, _BIAS}
     causes += [f"the weights {name} belong to no part of a Marian model" for name in tensors if name not in known]
-    if causes:
-        raise ExportError(*sorted(causes)[:8])
+    ExportError.raise_all(sorted(causes)[:8])
     _check_positions(tensors)
     converted = {ours: tensors[theirs].clone() for ours, theirs in names.items()}
     for ours, theirs, vocabulary in embeddings:
@@ -263,10 +261,5 @@ def _check_positions(tensors: Mapping[str, Tensor]) -> None:
 def _check_tied(tensors: Mapping[str, Tensor], all_shared: bool) -> None:
     """Raise ExportError if matrices that must be tied are stored several times and differ."""
     tied = [name for name in (_TIED if all_shared else _TIED[2:]) if name in tensors]
-    causes = [
-        f"{tied[0]} and {name} must be one matrix, and differ"
-        for name in tied[1:]
-        if not torch.equal(tensors[name], tensors[tied[0]])
-    ]
-    if causes:
-        raise ExportError(*causes)
+    different = [name for name in tied[1:] if not torch.equal(tensors[name], tensors[tied[0]])]
+    ExportError.raise_all(f"{tied[0]} and {name} must be one matrix, and differ" for name in different)

@@ -106,8 +106,7 @@ class ModelSettings(Settings):
             causes.append(f"model.share = 'all': {encoder.kind} reads images, not tokens; set model.share = 'target'")
         elif self.share == "all":
             causes += self._sharing_obstacles(joint)
-        if causes:
-            raise ConfigurationError(*causes)
+        ConfigurationError.raise_all(causes)
 
     def ablations(self) -> list[str]:
         """List parts that are left out or replaced on purpose: with any, a model is an experiment, not for use."""

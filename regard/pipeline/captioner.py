@@ -140,8 +140,7 @@ class Captioner(BasePipeline):
                 loaded.append(source_pixels(load_pixels(image, self.image_size, name), self.image_size))
             except DataError as problem:
                 causes += problem.causes
-        if causes:
-            raise DataError(*causes)
+        DataError.raise_all(causes)
         return loaded
 
     def _image_request(

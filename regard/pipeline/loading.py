@@ -75,8 +75,7 @@ def _pipeline_type(settings: FolderSettings) -> type[Translator] | type[Captione
 def _load_ensemble(folders: list[Path], device: str, precision: Precision) -> Translator | Captioner:
     """Load models as one ensemble. The first folder gives search settings, tokenizer and alignment choice."""
     members = [load_folder(folder, device) for folder in folders]
-    if causes := _incompatible(folders, members):
-        raise UsageError(*causes)
+    UsageError.raise_all(_incompatible(folders, members))
     first = members[0]
     model, choice = Ensemble([member.model for member in members]), alignment_choice(folders[0], first)
     if choice is not None:

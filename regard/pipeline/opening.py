@@ -44,6 +44,5 @@ def open_runtime(
         )
         if value is not None
     ]
-    if causes:
-        raise UsageError(*causes)
+    UsageError.raise_all(causes)
     return translator

@@ -160,9 +160,8 @@ class RuntimeTranslator:
         from regard.search.constraint_text import problems_of
 
         limits = self.search.with_values(**{name: value for name, value in search.items() if value is not None})
-        causes = [cause for item in dict.fromkeys(each) for cause in problems_of(item, encode, limits)]
-        if causes:
-            raise UsageError(*dict.fromkeys(causes))
+        causes = (cause for item in dict.fromkeys(each) for cause in problems_of(item, encode, limits))
+        UsageError.raise_all(dict.fromkeys(causes))
         return [encode(item.prefix) for item in each]
 
     def _options(self, nbest: int, search: SearchOptions) -> Options:
@@ -234,10 +233,7 @@ def _refuse_unsupported(settings: SearchSettings) -> None:
     """Raise UsageError, with all causes, for settings that a runtime file does without."""
     fields = type(settings).model_fields
     asked = [name for name in UNSUPPORTED if getattr(settings, name) != fields[name].default]
-    if asked:
-        raise UsageError(
-            *(f"`{name}` needs the run folder and PyTorch; a runtime file does without it" for name in asked)
-        )
+    UsageError.raise_all(f"`{name}` needs the run folder and PyTorch; a runtime file does without it" for name in asked)
 
 
 def _is_no_text(token: str) -> bool:

@@ -62,11 +62,8 @@ class Translation:
 def as_texts(texts: Any) -> list[str]:
     """Return a text or several as a list. Raises UsageError, with all causes, for what is no text."""
     items: list[Any] = [texts] if isinstance(texts, (str, bytes)) or not isinstance(texts, Iterable) else list(texts)
-    wrong = [(number, item) for number, item in enumerate(items, 1) if not isinstance(item, str)]
-    if wrong:
-        raise UsageError(
-            *(f"text {number} is {item!r:.40} ({type(item).__name__}); give texts" for number, item in wrong)
-        )
+    wrong = ((number, item) for number, item in enumerate(items, 1) if not isinstance(item, str))
+    UsageError.raise_all(f"text {number} is {item!r:.40} ({type(item).__name__}); give texts" for number, item in wrong)
     return items
 
 

@@ -166,9 +166,8 @@ class Translator(BasePipeline):
         rows, limits = [self.encode(source) for source in sources], self.settings.search
         most = max(limits.max_whole, 2 * (limits.longest_source or 0))
         sizes = [max(len(source), len(target)) for source, target in zip(rows, targets, strict=True)]
-        if long := [index for index, size in enumerate(sizes) if size > most]:
-            limit = f"tokens, and a pair is read whole, up to {most:,} tokens; give its sentences in lines of their own"
-            raise LineError(*((index, f"has {sizes[index]:,} {limit}") for index in long))
+        limit = f"tokens, and a pair is read whole, up to {most:,} tokens; give its sentences in lines of their own"
+        LineError.raise_all((index, f"has {size:,} {limit}") for index, size in enumerate(sizes) if size > most)
         return self._read(rows, targets, role)
 
     def encode(self, text: str) -> list[int]:
@@ -324,9 +323,8 @@ def whole_too_long(tokens: int, max_whole: int, why: str) -> str:
 
 def _check_lengths(lines: Sequence[str], settings: SearchSettings) -> None:
     """Raise LineError for lines of more characters than are allowed."""
-    long = [index for index, line in enumerate(as_texts(lines)) if len(line) > settings.max_line]
-    if long:
-        raise LineError(*((index, too_long(settings.max_line)) for index in long))
+    long = (index for index, line in enumerate(as_texts(lines)) if len(line) > settings.max_line)
+    LineError.raise_all((index, too_long(settings.max_line)) for index in long)
 
 
 def _with_nbest(translations: list[Translation], nbest: int) -> Translation:

@@ -213,8 +213,7 @@ def _excerpt(text: str) -> str:
 def check_constraints(constraints: list[Constraints], encoder: ConstraintEncoder, limits: SearchSettings) -> None:
     """Raise UsageError with all that is wrong with any line's constraints."""
     causes = [cause for distinct in dict.fromkeys(constraints) for cause in encoder.check(distinct, "", limits)]
-    if causes:
-        raise UsageError(*dict.fromkeys(causes))
+    UsageError.raise_all(dict.fromkeys(causes))
 
 
 def _ends_word(following: bytes) -> bool:

@@ -96,8 +96,7 @@ class Checkpoints:
                 report_damaged(message)
             self._set_aside(damaged)
             return seal
-        if problems:
-            raise TrainingError(*problems, "no checkpoint can be read; start again in another folder")
+        TrainingError.raise_all(problems, "no checkpoint can be read; start again in another folder")
         return None
 
     def _attempt(self, step: Callable[[], T]) -> T:

@@ -38,8 +38,7 @@ def check_scripts(texts: Sequence[str], vocabulary: Vocabulary, side: str) -> No
                 f"{side}: {size / total:.0%} of the letters are {script} ({examples} …), and {unknown / size:.0%} of "
                 "those have no token in the parent's vocabulary, which is kept: train a new model, without `parent=`"
             )
-    if causes:
-        raise DataError(*causes)
+    DataError.raise_all(causes)
 
 
 @lru_cache(maxsize=65536)

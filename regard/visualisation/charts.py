@@ -115,8 +115,7 @@ class Chart:
                     0 < value < math.inf for point in series.points for value in point
                 ):
                     causes.append(f"{panel.title}, {series.name}: a logarithmic axis needs numbers above zero")
-        if causes:
-            raise UsageError(*causes)
+        UsageError.raise_all(causes)
 
 
 def layout_chart(chart: Chart) -> Figure:

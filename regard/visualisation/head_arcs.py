@@ -60,8 +60,7 @@ class HeadArcs:
         if max(len(self.queries), len(self.keys)) > MAX_WORDS:
             longest = max(len(self.queries), len(self.keys))
             causes.append(f"arcs are drawn for at most {MAX_WORDS} words, got {longest}: give a shorter sentence")
-        if causes:
-            raise UsageError(*causes)
+        UsageError.raise_all(causes)
         if self.weights.shape != (len(self.heads), len(self.keys)):
             raise UsageError(
                 f"wanted weights of {len(self.heads)} heads and {len(self.keys)} words, got {self.weights.shape}"

@@ -115,8 +115,7 @@ def walkthrough_block(
     settings = SmallSettings(size, heads, feedforward, norm, score, unprojected, causal, seed)
     pairs, causes = _pairs(text, target, batch)
     causes += _problems(settings, model is not None, layer)
-    if causes:
-        raise UsageError(*causes)
+    UsageError.raise_all(causes)
     if model is None:
         setup = _small_setup(settings, pairs)
     else:
@@ -205,8 +204,7 @@ def _walk(setup: _Setup, pairs: Sequence[Pair], is_batch: bool) -> BlockWalkthro
     sources = [[*setup.source.encode(source), *ends] for source, _ in pairs]
     targets = [setup.target.encode(target) for _, target in pairs if target is not None]
     source_tokens = [setup.source.tokens(ids) for ids in sources]
-    if causes := _length_problems([source_tokens, [setup.target.tokens(ids) for ids in targets]]):
-        raise UsageError(*causes)
+    UsageError.raise_all(_length_problems([source_tokens, [setup.target.tokens(ids) for ids in targets]]))
     model, device = setup.model, setup.model.device
     batch, encoder, source_names = Batch.of(sources, device), model.encoder, _padded(source_tokens)
     with record_calls(model) as calls, _causal(encoder if setup.causal else None):

@@ -230,8 +230,7 @@ def _check_counts(keys: int, values: int, names: Sequence[str] | None) -> None:
         causes.append(f"each key needs one name: there are {keys} keys and {len(names)} names")
     if not keys:
         causes.append("a soft dictionary needs at least one entry, or there is nothing to average")
-    if causes:
-        raise UsageError(*causes)
+    UsageError.raise_all(causes)
 
 
 def _plain(value: Any) -> Any:
@@ -280,8 +279,7 @@ def _attention(score: Score | str, size: int, query_size: int) -> Attention:
         causes.append(f"{problem}; by name there are {', '.join(UNTRAINED)}")
     if query_size != size and (isinstance(score, str) or not score.linear):
         causes.append(f"a query has {query_size} numbers and the keys have {size}: they must have the same size")
-    if causes:
-        raise UsageError(*causes)
+    UsageError.raise_all(causes)
     attention = Attention("dictionary", size, size, size, project_keys=False, project_values=False)
     attention.score = SCORES[score](1, size) if isinstance(score, str) else score
     return attention

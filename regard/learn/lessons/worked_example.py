@@ -120,8 +120,7 @@ def walkthrough(
     causes = _size_problems(words, entries, attention, size, heads)
     causes += _argument_problems(attention, vectors, source_vectors, is_cross=source is not None, causal=causal)
     causes += _shape_problems("vectors", vectors, words) + _shape_problems("source_vectors", source_vectors, entries)
-    if causes:
-        raise UsageError(*causes)
+    UsageError.raise_all(causes)
     if attention is None:
         attention = Attention("walkthrough", size, size, size, heads)
         randomise(attention, seed)

@@ -58,6 +58,5 @@ def checked_sizes(defaults: Mapping[str, int], sizes: Mapping[str, int] | None) 
             causes.append(f"sizes: unknown split {name!r}; {hint}")
         elif size < 0:
             causes.append(f"sizes: {name} wanted 0 or more, got {size}")
-    if causes:
-        raise UsageError(*causes)
+    UsageError.raise_all(causes)
     return {**defaults, **(sizes or {})}

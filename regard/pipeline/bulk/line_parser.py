@@ -36,8 +36,7 @@ class LineParser:
         if not self.jsonl:
             return list(chunk.lines), self.constraints
         parsed = [self._parse(line, f"{self.name}, line {n}") for n, line in enumerate(chunk.lines, chunk.start)]
-        if causes := [cause for line_causes, _, _ in parsed for cause in line_causes]:
-            raise DataError(*causes)
+        DataError.raise_all([cause for line_causes, _, _ in parsed for cause in line_causes])
         return [text for _, text, _ in parsed], [constraints for _, _, constraints in parsed]
 
     def _parse(self, line: str, where: str) -> tuple[list[str], str, Constraints]:

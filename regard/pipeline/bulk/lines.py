@@ -101,5 +101,4 @@ class Lines:
             yield from reader.lines_of(sys.stdin.buffer, is_stream=True)
         else:
             yield from reader
-        if reader.causes:
-            raise DataError(*reader.causes)
+        DataError.raise_all(reader.causes)

@@ -207,17 +207,13 @@ class ResumableOutput:
     def _compare(self, before: Mapping[str, Any]) -> None:
         """Raise UsageError, with all differences, if the work began under other conditions."""
         changed = [
-            f"{kind} {key}: was {_shown(before.get(kind, {}).get(key))}, is {_shown(table.get(key))}"
+            f"`resume=True`: {kind} {key}: was {_shown(before.get(kind, {}).get(key))}, is {_shown(table.get(key))}"
             for kind, table in self.conditions.items()
             for key in {**before.get(kind, {}), **table}
             if before.get(kind, {}).get(key) != table.get(key)
         ]
-        if changed:
-            raise UsageError(
-                *(f"`resume=True`: {change}" for change in changed),
-                f"{self.path} was written with other options, models or files: give the same again, or another "
-                "`output=`",
-            )
+        remedy = "was written with other options, models or files: give the same again, or another `output=`"
+        UsageError.raise_all(changed, f"{self.path} {remedy}")
 
     def _lock(self, part: IO[bytes]) -> None:
         """Lock the part file until this process closes it or ends. Raises UsageError if another one holds it."""

@@ -166,8 +166,7 @@ def _check(paths: Sequence[Path]) -> None:
                 load_folder(path)
         except RegardError as problem:
             causes += problem.causes
-    if causes:
-        raise ModelFolderError(*causes)
+    ModelFolderError.raise_all(causes)
 
 
 def _deployment(serve: Any, application: Callable[[], Any], drain_seconds: float, replicas: Replicas) -> Any:

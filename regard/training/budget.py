@@ -10,9 +10,10 @@ from dataclasses import dataclass
 import torch
 
 from regard.common.errors import TrainingError, UsageError
+from regard.common.reading import reason_of
 from regard.data.batch_stream import BatchSource
 from regard.models import build, count_parameters
-from regard.training.gradient_workers import first_line, out_of_memory
+from regard.training.gradient_workers import out_of_memory
 from regard.training.recipe import Recipe
 from regard.training.schedule import learning_rate
 from regard.training.updater import Updater
@@ -74,7 +75,7 @@ def choose(
         except Exception as error:
             if not out_of_memory(error):
                 raise
-            problem = f"{name}: does not fit in memory ({first_line(error)})"
+            problem = f"{name}: does not fit in memory ({reason_of(error)})"
         if problem is not None:  # outside the except clause, which holds tensors; larger sizes will not fit either
             report.append(problem)
             break

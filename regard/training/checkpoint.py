@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 import shutil
@@ -19,6 +18,7 @@ from torch import nn
 from regard.common.atomic import file_sha256, sync
 from regard.common.errors import TrainingError
 from regard.common.reading import file_bytes, parse_json
+from regard.common.seal import json_digest
 from regard.training.best_weights import BestWeights
 from regard.training.checkpoint_tensors import DamagedCheckpoint, Parts, read_parts, save_parts
 from regard.training.distributed import World
@@ -136,7 +136,7 @@ class Checkpoints:
         files = sorted(path for path in temporary.iterdir() if path.is_file())
         sums = {path.name: file_sha256(path) for path in files}
         contents: dict[str, Any] = {"state": state, "files": sums}
-        contents = {**contents, "checksum": _checksum(contents)}
+        contents = {**contents, "checksum": json_digest(contents)}
         (temporary / STATE).write_text(json.dumps(contents, indent=1), encoding="utf-8")
         for path in [*files, temporary / STATE, temporary]:
             sync(path)
@@ -184,7 +184,7 @@ def _unseal(folder: Path, world: World) -> Seal:
     """
     try:
         contents = parse_json(file_bytes(_regular(folder, STATE)))
-        if not isinstance(contents, dict) or contents.pop("checksum", None) != _checksum(contents):
+        if not isinstance(contents, dict) or contents.pop("checksum", None) != json_digest(contents):
             raise DamagedCheckpoint(f"{STATE} does not match its checksum")
         state, files = dict(contents["state"]), dict(contents["files"])
         if state.get("best_update") and BEST not in files:
@@ -216,11 +216,6 @@ def _read(seal: Seal, own: Parts, check_state: Callable[[dict[str, Any]], object
         read_parts([seal.folder / name for name in seal.files if name != BEST], own)
     except (OSError, SafetensorError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as problem:
         raise DamagedCheckpoint(_cause(problem)) from None
-
-
-def _checksum(contents: dict[str, Any]) -> str:
-    """SHA-256 of JSON values."""
-    return hashlib.sha256(json.dumps(contents, sort_keys=True).encode()).hexdigest()
 
 
 def _cause(problem: BaseException) -> str:

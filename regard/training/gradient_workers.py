@@ -115,8 +115,3 @@ def out_of_memory(problem: Exception) -> bool:
     """Return whether an error means lack of memory; oneDNN and the CPU allocator say so in words only."""
     messages = ("DefaultCPUAllocator", "could not create a primitive", "could not create a memory")
     return isinstance(problem, (MemoryError, torch.OutOfMemoryError)) or any(map(str(problem).__contains__, messages))
-
-
-def first_line(problem: Exception) -> str:
-    """The first line of an error's message, or its name if the message is empty."""
-    return (str(problem).splitlines() or [type(problem).__name__])[0]

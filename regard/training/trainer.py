@@ -15,6 +15,7 @@ from typing import Any
 import torch
 
 from regard.common.errors import TrainingError
+from regard.common.reading import reason_of
 from regard.data.batch import TrainingBatch
 from regard.data.batch_stream import BatchSource, Position, Update
 from regard.model_folder import WEIGHTS, named_weights
@@ -23,7 +24,7 @@ from regard.training.best_weights import BestWeights
 from regard.training.checkpoint import Checkpoints, has_checkpoint, init_optimizer_state, optimizer_tensors
 from regard.training.checkpoint_tensors import Parts
 from regard.training.distributed import World, full_tensor
-from regard.training.gradient_workers import first_line, out_of_memory
+from regard.training.gradient_workers import out_of_memory
 from regard.training.journal import Journal, Report
 from regard.training.loss import Loss
 from regard.training.meter import Meter
@@ -129,7 +130,7 @@ class Trainer:
         except Exception as problem:
             if isinstance(problem, TrainingError) or not out_of_memory(problem):
                 raise
-            cause = first_line(problem)
+            cause = reason_of(problem)
         raise TrainingError(
             f"update {self.progress.update}: out of memory ({cause}) outside the batches of an update; "
             f"{self._last_checkpoint()}. Take a smaller model or batching.tokens, or close other programs and continue "
@@ -224,7 +225,7 @@ class Trainer:
             except Exception as problem:
                 if not out_of_memory(problem):
                     raise
-                cause = first_line(problem)
+                cause = reason_of(problem)
             # Outside the except clause: while the exception is held, it holds the tensors of the failed pass.
             self._halve(batches, cause)
 

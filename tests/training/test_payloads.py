@@ -23,11 +23,11 @@ from runs import SIDES
 import regard
 from regard.common.atomic import file_sha256
 from regard.common.errors import RegardError, TrainingError
+from regard.common.seal import json_digest
 from regard.data.image_cache import cached_images
 from regard.data.images import ImageSizeSettings
 from regard.learn.samples import korean_english
 from regard.models.pretrained import read_tensors
-from regard.training.checkpoint import _checksum
 
 PACKAGE = Path(regard.__file__).parent
 UNPICKLERS = {"dill", "joblib", "marshal", "shelve", "cloudpickle", "torch.distributed.checkpoint", "torch.hub"}
@@ -155,7 +155,7 @@ def test_resuming_in_one_process_executes_no_sealed_payload(sharded_run: Path, t
                 (state.parent / name).write_bytes(form(Payload(marker)))
                 contents["files"][name] = file_sha256(state.parent / name)
             (state.parent / ".metadata").write_bytes(form(Payload(marker)))
-            state.write_text(json.dumps({**contents, "checksum": _checksum(contents)}))
+            state.write_text(json.dumps({**contents, "checksum": json_digest(contents)}))
         with pytest.raises(TrainingError, match="no checkpoint can be read"):
             regard.train(out=run, resume=True, threads=1, device="cpu")
         shutil.rmtree(run)

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from functools import partial
 
 import torch
 import torch.distributed as dist
@@ -75,28 +76,26 @@ class World:
 
     def all_reduce_sum(self, *numbers: float) -> list[float]:
         """Sum of each number over all processes."""
-        return self._reduced(numbers, dist.ReduceOp.SUM) if self.size > 1 else list(numbers)
+        return self._exchanged(numbers, dist.all_reduce)
 
     def all_reduce_max(self, *numbers: float) -> list[float]:
         """Maximum of each number over all processes: a decision of one becomes that of all."""
-        return self._reduced(numbers, dist.ReduceOp.MAX) if self.size > 1 else list(numbers)
+        return self._exchanged(numbers, partial(dist.all_reduce, op=dist.ReduceOp.MAX))
 
     def broadcast(self, *numbers: float) -> list[float]:
         """The numbers of the main process, on every process."""
-        if self.size == 1:
-            return list(numbers)
-        values = torch.tensor(numbers, dtype=torch.float64, device=_message_device())
-        dist.broadcast(values, 0)
-        return [float(value) for value in values]
+        return self._exchanged(numbers, partial(dist.broadcast, src=0))
 
     def barrier(self) -> None:
         """Wait until all processes have reached this call."""
         if self.size > 1:
             dist.barrier()
 
-    def _reduced(self, numbers: Sequence[float], operation: dist.ReduceOp.RedOpType) -> list[float]:
+    def _exchanged(self, numbers: Sequence[float], exchange: Callable[[Tensor], object]) -> list[float]:
+        if self.size == 1:
+            return list(numbers)
         values = torch.tensor(numbers, dtype=torch.float64, device=_message_device())
-        dist.all_reduce(values, operation)
+        exchange(values)
         return [float(value) for value in values]
 
 

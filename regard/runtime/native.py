@@ -127,7 +127,8 @@ def _compiler() -> str:
 
 def _key(compiler: str) -> str:
     """Hash what a library is compiled from, by and for."""
-    parts = (*(path.read_bytes() for path in (*SOURCES, *HEADERS)), " ".join(FLAGS), _version(compiler), processor())
+    _, version, _ = _run(compiler, "--version")
+    parts = (*(path.read_bytes() for path in (*SOURCES, *HEADERS)), " ".join(FLAGS), version, processor())
     return hashlib.sha256("\0".join(map(str, parts)).encode()).hexdigest()[:16]
 
 
@@ -167,16 +168,21 @@ def _library_name(key: str, content: bytes) -> str:
 
 
 def _compile(compiler: str, library: Path) -> None:
+    status, _, errors = _run(compiler, *FLAGS, "-o", str(library), *map(str, SOURCES), "-lm", "-lpthread")
+    if status:
+        error_line = next((line for line in errors.splitlines() if "error" in line), errors.strip()[-200:])
+        raise _Unavailable(f"the C compiler {compiler} failed: {error_line}")
+
+
+def _run(compiler: str, *arguments: str) -> tuple[int, str, str]:
+    """Run the compiler; return its status, and what it wrote to stdout and stderr."""
     import subprocess
 
-    command = [compiler, *FLAGS, "-o", str(library), *map(str, SOURCES), "-lm", "-lpthread"]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=_TIMEOUT)
+        done = subprocess.run([compiler, *arguments], capture_output=True, text=True, timeout=_TIMEOUT)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise _Unavailable(f"the C compiler {compiler} did not run: {error}") from error
-    if done.returncode:
-        error_line = next((line for line in done.stderr.splitlines() if "error" in line), done.stderr.strip()[-200:])
-        raise _Unavailable(f"the C compiler {compiler} failed: {error_line}")
+    return done.returncode, done.stdout, done.stderr
 
 
 def hash_of_sources(folder: Path = FOLDER_OF_SOURCES) -> str:
@@ -203,15 +209,6 @@ def machine() -> str:
     return {"amd64": "x86_64", "x64": "x86_64", "arm64": "aarch64"}.get(name, name)
 
 
-def _version(compiler: str) -> str:
-    import subprocess
-
-    try:
-        return subprocess.run([compiler, "--version"], capture_output=True, text=True, timeout=_TIMEOUT).stdout
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise _Unavailable(f"the C compiler {compiler} did not run: {error}") from error
-
-
 @functools.cache
 def processor() -> str:
     """Describe the processor's features: machines that differ may share a home folder."""
@@ -233,10 +230,8 @@ def _with_signatures(library: ctypes.CDLL) -> ctypes.CDLL:
     library.regard_use_level.restype, library.regard_use_level.argtypes = ctypes.c_int, [ctypes.c_char_p]
     library.regard_sources.restype, library.regard_sources.argtypes = ctypes.c_char_p, []
     library.regard_sizes.restype, library.regard_sizes.argtypes = None, [pointer]
-    library.regard_checksum.restype, library.regard_checksum.argtypes = (
-        ctypes.c_uint64,
-        [ctypes.c_char_p, ctypes.c_size_t],
-    )
+    library.regard_checksum.restype = ctypes.c_uint64
+    library.regard_checksum.argtypes = [ctypes.c_char_p, ctypes.c_size_t]
     return library
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -14,7 +13,8 @@ import typer
 
 from regard.cli import options
 from regard.cli.app import app, is_quiet, say, setup_process, warn
-from regard.common.errors import MissingExtra, UsageError
+from regard.common.errors import UsageError
+from regard.common.lazy import needs_extra
 from regard.runtime.model import available_cores
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ def serve(
     The server loads changed models while it runs (also at SIGHUP). At SIGTERM and Ctrl-C it finishes open requests
     first. The bearer token of /metrics is read from the environment variable REGARD_METRICS_TOKEN.
     """
-    with _needs_packages():
+    with needs_extra("serve", "the server", PACKAGES):
         from regard.serving.process_service import ServiceSettings
         from regard.serving.server import serve
 
@@ -140,7 +140,7 @@ KeyName = Annotated[str, typer.Argument(help="Name of the key, such as that of i
 def add(file: KeyFileArgument, name: KeyName, debug: options.Debug = False) -> None:
     """Make a key, add its hash to the file, and print the key, this once."""
     setup_process(None, False, debug)
-    with _needs_packages():
+    with needs_extra("serve", "the server", PACKAGES):
         from regard.serving.keys import add_key
     typer.echo(add_key(file, name))
 
@@ -149,7 +149,7 @@ def add(file: KeyFileArgument, name: KeyName, debug: options.Debug = False) -> N
 def list_(file: KeyFileArgument, debug: options.Debug = False) -> None:
     """Print names and dates of the keys."""
     setup_process(None, False, debug)
-    with _needs_packages():
+    with needs_extra("serve", "the server", PACKAGES):
         from regard.serving.keys import list_keys
     for key in list_keys(file):
         typer.echo(f"{key.name}\t{key.created}")
@@ -159,20 +159,9 @@ def list_(file: KeyFileArgument, debug: options.Debug = False) -> None:
 def revoke(file: KeyFileArgument, name: KeyName, debug: options.Debug = False) -> None:
     """Take a key out of the file; a server that runs notices."""
     setup_process(None, False, debug)
-    with _needs_packages():
+    with needs_extra("serve", "the server", PACKAGES):
         from regard.serving.keys import revoke_key
     revoke_key(file, name)
-
-
-@contextmanager
-def _needs_packages() -> Iterator[None]:
-    """Raise MissingExtra if a package of the extra `serve` is not installed."""
-    try:
-        yield
-    except ModuleNotFoundError as problem:
-        if problem.name is None or problem.name.split(".")[0] not in PACKAGES:
-            raise
-        raise MissingExtra(problem.name, "serve", "the server") from None
 
 
 def _server_settings(**values: Any) -> ServerSettings:

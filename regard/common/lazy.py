@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from importlib import import_module
 from typing import Any
@@ -47,11 +47,11 @@ def has_pytorch() -> bool:
 
 
 @contextmanager
-def needs_pytorch(purpose: str) -> Iterator[None]:
-    """Raise MissingExtra, for this purpose, if an import in the block lacks a package of the extra `train`."""
+def needs_extra(extra: str, purpose: str, packages: Collection[str] = TRAINING_PACKAGES) -> Iterator[None]:
+    """Raise MissingExtra, for this purpose, if an import in the block lacks one of these packages of an extra."""
     try:
         yield
     except ModuleNotFoundError as problem:
-        if problem.name not in TRAINING_PACKAGES:
+        if problem.name is None or problem.name.partition(".")[0] not in packages:
             raise
-        raise MissingExtra(problem.name, "train", purpose) from None
+        raise MissingExtra(problem.name, extra, purpose) from None

@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from regard.common.errors import MissingExtra
+from regard.common.lazy import needs_extra
 from regard.common.processes import torch_threads
 from regard.common.reading import file_bytes, parse_json
 from regard.data.vocabulary import BOS, EOS, PAD, UNK
@@ -20,10 +20,8 @@ _SUPPRESSED = (PAD, UNK, BOS)
 
 def import_ctranslate2(purpose: str) -> Any:
     """Import the package late. Raises MissingExtra if it is not installed."""
-    try:
+    with needs_extra("fast", purpose, ["ctranslate2"]):
         import ctranslate2
-    except ImportError:
-        raise MissingExtra("ctranslate2", "fast", purpose) from None
     return ctranslate2
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from regard.common.errors import UsageError
-from regard.common.lazy import needs_pytorch
+from regard.common.lazy import needs_extra
 from regard.pipeline.runtime_translator import RuntimeTranslator
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ def load(folder: str | Path | Sequence[str | Path], device: str = "cpu", precisi
     """
     if isinstance(folder, (str, Path)) and Path(folder).is_file():
         return open_runtime(Path(folder), device, precision)
-    with needs_pytorch("model folders"):
+    with needs_extra("train", "model folders"):
         from regard.pipeline.loading import load
     return load(folder, device, precision or "float32")
 

@@ -431,16 +431,16 @@ def check_folder(folder: Path) -> dict[str, str]:
     Raises ModelFolderError if this is no model folder.
     """
     _read_settings(folder)
-    results = {CONFIG: _problem_of(lambda: load_settings(folder))}
+    results = {CONFIG: problem_of(lambda: load_settings(folder))}
     settings = FolderSettings.parse(_read_settings(folder), str(folder / CONFIG))
     check_links(folder, *settings.seal.files)
     for name, digest in sorted(settings.seal.files.items()):
         path, state = folder / name, "damaged or changed" if (folder / name).is_file() else "missing"
         is_whole = path.is_file() and file_sha256(path) == digest
         results[name] = "" if is_whole else f"{path}: {state}; {_seal_remedy(folder)}"
-    results[WEIGHTS] = _problem_of(lambda: read_weights(folder, settings))
+    results[WEIGHTS] = problem_of(lambda: read_weights(folder, settings))
     if not any(results.values()):
-        results[WEIGHTS] = _problem_of(lambda: load_folder(folder))
+        results[WEIGHTS] = problem_of(lambda: load_folder(folder))
     if (folder / ALIGNMENT).is_file() or settings.seal.alignment:
         results[ALIGNMENT] = _warnings_of(lambda: load_alignment(folder, settings.seal))
     if (folder / LANGUAGES).is_file():
@@ -475,14 +475,14 @@ def seal_folder(folder: Path) -> None:
         raise ModelFolderError(f"{choice}: damaged ({problem}); remove it, or choose a head again") from None
     seal = {"id": identity[:32], "files": files, "alignment": alignment is not None}
     write_settings(folder, settings.with_values(seal=seal))
-    if _problem_of(lambda: read_weights(folder, load_settings(folder))):
+    if problem_of(lambda: read_weights(folder, load_settings(folder))):
         save_weights(folder, tensors, metadata)
     if alignment is not None:
         values = parse_json(file_bytes(choice))
         write_text(choice, json.dumps(sealed({**values, SEAL: {}}, id=folder_id(folder)), indent=2) + "\n")
 
 
-def _problem_of(action: Callable[[], object]) -> str:
+def problem_of(action: Callable[[], object]) -> str:
     """Return the sentences that an action is refused with; empty if it succeeds."""
     try:
         action()

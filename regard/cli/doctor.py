@@ -14,7 +14,7 @@ from typing import Annotated
 import typer
 
 from regard.cli.app import app
-from regard.common.errors import RegardError, UsageError
+from regard.common.errors import UsageError
 from regard.common.lazy import has_pytorch
 from regard.common.reading import is_runtime_file
 from regard.common.version import __version__
@@ -75,7 +75,7 @@ def _check_file(file: Path, seal: bool) -> None:
 
 def _check_run(run: Path, seal: bool) -> None:
     """Print a line for each file of a model folder that affects its output, after sealing them if that is asked for."""
-    from regard.model_folder import check_folder, seal_folder, unlisted_files
+    from regard.model_folder import check_folder, problem_of, seal_folder, unlisted_files
     from regard.training.recipe import read_run_recipe, seal_run_recipe
 
     recipe = run / "train.toml"
@@ -85,11 +85,7 @@ def _check_run(run: Path, seal: bool) -> None:
             seal_run_recipe(recipe)
     problems = check_folder(run)
     if recipe.is_file():
-        try:
-            problems[recipe.name] = ""
-            read_run_recipe(recipe)
-        except RegardError as refused:
-            problems[recipe.name] = "; ".join(refused.causes)
+        problems[recipe.name] = problem_of(lambda: read_run_recipe(recipe))
     for name, problem in problems.items():
         typer.echo(f"BAD {problem}" if problem else f"ok  {run / name}")
     for name in unlisted_files(run):

@@ -201,10 +201,8 @@ class CorpusSettings(Settings):
             target = only([language_of_name(part.target or "") for part in files] + [part.target for part in both])
             named = Languages(source=source, target=target)
         settings = self.source_language, self.target_language
-        source, target = (
-            name if setting == AUTO else setting for name, setting in zip(named.pair, settings, strict=True)
-        )
-        return Languages(source=source, target=target)
+        codes = [name if setting == AUTO else setting for name, setting in zip(named.pair, settings, strict=True)]
+        return Languages(source=codes[0], target=codes[1])
 
     def with_languages(self, inherited: Languages) -> CorpusSettings:
         """Return the settings without `auto` languages; those that nothing names are `inherited` ones."""
@@ -365,10 +363,7 @@ class Overlap:
 
 def texts_sha256(texts: Iterable[str]) -> str:
     """Return the SHA-256 of lines of text."""
-    digest = hashlib.sha256()
-    for text in texts:
-        digest.update(_line(text))
-    return digest.hexdigest()
+    return hashlib.sha256(b"".join(map(_line, texts))).hexdigest()
 
 
 def _line(text: str) -> bytes:

@@ -48,13 +48,21 @@ class Pair:
     line: int
 
 
-@dataclass(frozen=True)
+@dataclass
 class Dropped:
-    """Pairs that were dropped for one reason: their number, and the first of them."""
+    """Lines that cannot be used for one reason: their number, and the first of them."""
 
-    count: int
-    lines: tuple[int, ...]  # line numbers of the first
-    examples: tuple[tuple[int, str], ...]  # fewer, each with an excerpt
+    count: int = 0
+    lines: tuple[int, ...] = ()  # line numbers of the first
+    examples: tuple[tuple[int, str], ...] = ()  # fewer, each with an excerpt
+
+    def add(self, line: int, pair: Pair | None = None) -> None:
+        """Count a line; an excerpt of its pair may be an example."""
+        self.count += 1
+        if len(self.lines) < _NUMBERS:
+            self.lines += (line,)
+        if pair is not None and len(self.examples) < _EXAMPLES:
+            self.examples += ((line, f"{_excerpt(pair.source)} ↔ {_excerpt(pair.target)}"),)
 
 
 @dataclass(frozen=True)
@@ -148,7 +156,7 @@ class PairReader:
             )
 
     def _read_pairs_file(self, reader: LineReader) -> Iterator[Row]:
-        path, longest, wrong = str(self.files.pairs), self.files.max_line, dict[str, _Tally]()
+        path, longest, wrong = str(self.files.pairs), self.files.max_line, dict[str, Dropped]()
         lines, number = iter(reader), 1
         head = [] if self.files.is_json else [*islice(lines, HEAD)]
         dialect = infer_dialect(head, ";,\t" if path.lower().removesuffix(".gz").endswith(".csv") else "\t")
@@ -159,14 +167,15 @@ class PairReader:
             if not isinstance(row, str) and sum(map(len, row)) > longest:
                 row = (CUT, CUT)  # JSON is longer than its texts
             if isinstance(row, str):
-                wrong.setdefault(row, _Tally()).add(number)
+                wrong.setdefault(row, Dropped()).add(number)
             elif not wrong:
                 yield SKIPPED if number == 1 and dialect.names else row
                 yield from [SKIPPED] * (count - 1)
             number += count
         self.notes = tuple(f"{path}: {note}" for note in dialect.notes())
         DataError.raise_all(reader.causes)
-        DataError.raise_all(f"{path}: {tally.count:,} lines {problem}{tally}" for problem, tally in wrong.items())
+        bad = ((f"{lines.count:,} lines {why}", format_lines(lines.lines, lines.count)) for why, lines in wrong.items())
+        DataError.raise_all(f"{path}: {problem}{numbers}" for problem, numbers in bad)
 
 
 class PairFilter:
@@ -176,7 +185,7 @@ class PairFilter:
         """Without `filters` only empty pairs are dropped."""
         self._filters, self._seen = filters, SeenPairs()
         self._read = self._kept = self._repeated = self._copies = self._others = 0
-        self._dropped: dict[str, _Tally] = {}
+        self._dropped: dict[str, Dropped] = {}
 
     def keep_mask(self, pairs: Sequence[Pair]) -> list[bool]:
         """Return which of the next pairs are kept."""
@@ -190,7 +199,7 @@ class PairFilter:
                 self._repeated += not drop
         for pair, reason in zip(pairs, reasons, strict=True):
             if reason:
-                self._dropped.setdefault(reason, _Tally()).add(pair.line, pair)
+                self._dropped.setdefault(reason, Dropped()).add(pair.line, pair)
         keep = [reason is None for reason in reasons]
         self._read, self._kept = self._read + len(keep), self._kept + sum(keep)
         self._others += reasons.count("")
@@ -199,12 +208,8 @@ class PairFilter:
 
     def report(self, name: str, reader: PairReader) -> CorpusReport:
         """Return the report. Raises DataError if no pair was kept."""
-        dropped = {
-            reason: Dropped(tally.count, tuple(tally.lines), tuple(tally.examples))
-            for reason, tally in self._dropped.items()
-        }
         if not self._kept:
-            reasons = ", ".join(f"{pairs.count:,} {reason}" for reason, pairs in dropped.items())
+            reasons = ", ".join(f"{pairs.count:,} {reason}" for reason, pairs in self._dropped.items())
             raise DataError(
                 f"{' and '.join(reader.files.names)}: none of the {self._read:,} pairs can be used ({reasons}); "
                 "give sentences with their translations, or set max_length and max_ratio higher"
@@ -213,7 +218,7 @@ class PairFilter:
         if 2 * self._copies > self._kept:
             same = f"the same in {self._copies:,} of {self._kept:,} pairs"
             notes.append(f"warning: source and target are {same}; a model that learns from these copies its input")
-        counts = self._read, self._kept, dropped, self._repeated
+        counts = self._read, self._kept, self._dropped, self._repeated
         return CorpusReport(name, reader.files.names, *counts, tuple(notes), self._others)
 
 
@@ -243,25 +248,6 @@ class SeenPairs:
             run = np.sort(np.concatenate([self._runs.pop(), run]), kind="stable")
         if len(run):
             self._runs.append(run)
-
-
-class _Tally:
-    """Number of bad lines, and the first of them."""
-
-    def __init__(self) -> None:
-        self.count = 0
-        self.lines: list[int] = []
-        self.examples: list[tuple[int, str]] = []
-
-    def add(self, line: int, pair: Pair | None = None) -> None:
-        self.count += 1
-        if len(self.lines) < _NUMBERS:
-            self.lines.append(line)
-        if pair is not None and len(self.examples) < _EXAMPLES:
-            self.examples.append((line, f"{_excerpt(pair.source)} ↔ {_excerpt(pair.target)}"))
-
-    def __str__(self) -> str:
-        return format_lines(self.lines, self.count)
 
 
 def chunks(items: Iterable[T]) -> Iterator[list[T]]:

@@ -138,10 +138,6 @@ class Encoder(nn.Module, ABC):
     def forward(self, batch: Batch) -> Encoded:
         """Encode a batch."""
 
-    def dummy_batch(self, rows: int) -> Batch:
-        """Return a batch for timing and tracing; its content does not matter."""
-        return Batch(torch.full((rows, 16), EOS))
-
 
 class Decoder(nn.Module, ABC):
     """Autoregressive decoder; teacher forcing over all positions and decoding step by step are the same `step`.

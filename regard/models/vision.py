@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
-import pydantic
-import torch
 import torch.nn.functional as F
 from pydantic import Field
 from torch import nn
@@ -53,7 +51,7 @@ class ResNetEncoderSettings(VisionSettings):
     """ResNet; depths [2, 2, 2, 2], width 64, stem classic and norm batch are ResNet-18."""
 
     kind: Literal["resnet"] = "resnet"
-    depths: tuple[Annotated[int, Field(ge=1, le=LAYERS)], ...] = Field(
+    depths: Annotated[tuple[Annotated[int, Field(ge=1, le=LAYERS)], ...], Field(strict=False)] = Field(
         (1, 1, 1, 1), min_length=1, max_length=8, description="blocks of each stage; all but the first halve both sides"
     )
     width: int = Field(32, ge=1, le=SIZE, description="channels of the first stage; each stage doubles them")
@@ -79,11 +77,6 @@ class ResNetEncoderSettings(VisionSettings):
     def stride(self) -> int:
         """Pixels per cell side."""
         return STEMS[self.stem] << (len(self.depths) - 1)
-
-    @pydantic.field_validator("depths", mode="before")
-    @classmethod
-    def _list_to_tuple(cls, depths: Any) -> Any:
-        return tuple(depths) if isinstance(depths, list) else depths
 
 
 class ViTEncoderSettings(VisionSettings):
@@ -129,9 +122,6 @@ class ImageEncoder(Encoder):
     def cell_centre(self) -> float:
         """Centre of a cell's receptive field in its square, as a fraction of its side: 0.5 for a patch."""
         return 0.5
-
-    def dummy_batch(self, rows: int) -> Batch:
-        return Batch(torch.zeros(rows, 3, 64, 64))
 
 
 class ResNetEncoder(ImageEncoder):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -144,7 +144,7 @@ class Builder:
     def build(self) -> Program:
         """Return the program."""
         operations = (_Operation * len(self.operations))(*self.operations)
-        return Program(operations, self.widths, self.buffers, self.positions)
+        return Program(operations, np.array(self.widths, np.int64), self.buffers, self.positions)
 
     def _add(self, kind: str, source: int = -1, target: int = -1, extra: int = -1, **fields: Any) -> None:
         operation = _Operation(kind=KINDS.index(kind), source=source, target=target, extra=extra, **fields)
@@ -176,18 +176,14 @@ class Builder:
         return ctypes.addressof(packed)
 
 
+@dataclass(frozen=True, eq=False)
 class Program:
-    """Operations, the widths of their registers, and the buffers that they point into."""
+    """Operations, the widths of their registers, the buffers that they point into, and `Builder.positions`."""
 
-    def __init__(
-        self,
-        operations: Any,
-        widths: Sequence[int],
-        buffers: list[Any],
-        positions: tuple[int, Positions] | None = None,
-    ) -> None:
-        self.operations, self.buffers, self.positions = operations, buffers, positions
-        self.widths = np.array(widths, np.int64)
+    operations: Any
+    widths: Array
+    buffers: list[Any]
+    positions: tuple[int, Positions] | None
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ import re
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
 
 from regard.common.errors import UsageError
 from regard.data.sentences import NEWLINE, check_count, has_letters, needs_space, sentence_ends
@@ -252,16 +253,9 @@ def _outside_whole(ends: Iterable[int], entries: Sequence[Piece | Mark]) -> list
 
 def _bounds(numbers: Sequence[int]) -> list[tuple[int, int]]:
     """Return the indices of the first and last piece of each sentence."""
-    bounds, current = list[tuple[int, int]](), -1
-    for index, number in enumerate(numbers):
-        if number < 0:
-            continue
-        if number == current:
-            bounds[-1] = (bounds[-1][0], index)
-        else:
-            bounds.append((index, index))
-        current = number
-    return bounds
+    pieces = (index for index, number in enumerate(numbers) if number >= 0)
+    groups = ([*group] for _, group in groupby(pieces, numbers.__getitem__))
+    return [(group[0], group[-1]) for group in groups]
 
 
 def _with_tags(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
 
 @dataclass
@@ -68,13 +69,10 @@ def _next_linked(free: Sequence[bool]) -> list[int]:
 
 def _runs(flags: Sequence[bool]) -> Iterator[tuple[int, int]]:
     """Yield where runs of true values begin and end."""
-    start = -1
-    for index, flag in enumerate([*flags, False]):
-        if flag and start < 0:
-            start = index
-        elif not flag and start >= 0:
-            yield start, index
-            start = -1
+    for flag, group in groupby(range(len(flags)), flags.__getitem__):
+        if flag:
+            start, *rest = group
+            yield start, start + len(rest) + 1
 
 
 def _in_proportion(words: range, positions: range) -> Iterator[tuple[int, int]]:

@@ -167,14 +167,10 @@ def _fill_side(part: Any, spec: Any, settings: Any) -> None:
         vars(spec)["layer_norm"] = LayerNormSpec()
         _norm(spec.layer_norm, part.norm)
     for layer, layer_spec in zip(part.layers, spec.layer, strict=True):
-        _norm(layer_spec.self_attention.layer_norm, layer.self_attention_residual.norm)
-        _linears(
-            layer_spec.self_attention.linear[0],
-            layer.self_attention.query,
-            layer.self_attention.key,
-            layer.self_attention.value,
-        )
-        _linears(layer_spec.self_attention.linear[1], layer.self_attention.output)
+        attention, attention_spec = layer.self_attention, layer_spec.self_attention
+        _norm(attention_spec.layer_norm, layer.self_attention_residual.norm)
+        _linears(attention_spec.linear[0], attention.query, attention.key, attention.value)
+        _linears(attention_spec.linear[1], attention.output)
         if hasattr(layer_spec, "attention"):
             _norm(layer_spec.attention.layer_norm, layer.cross_attention_residual.norm)
             _linears(layer_spec.attention.linear[0], layer.cross_attention.query)

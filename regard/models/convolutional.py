@@ -70,17 +70,11 @@ class ConvolutionalEncoder(Encoder):
         super().__init__()
         s = settings
         self.input_embedding, self.dropout = _InputEmbedding(vocabulary, s), Dropout(s.dropout)
-        self.widen, self.narrow = (
-            WeightNormLinear(s.embedding, s.size, s.dropout),
-            WeightNormLinear(s.size, s.embedding),
-        )
+        self.widen = WeightNormLinear(s.embedding, s.size, s.dropout)
+        self.narrow = WeightNormLinear(s.size, s.embedding)
         self.layers = nn.ModuleList(GatedConvolution(s.size, s.kernel_size, s.dropout) for _ in range(s.layers))
-        self.padding = (
-            0,
-            0,
-            (s.kernel_size - 1) // 2,
-            s.kernel_size // 2,
-        )  # (size, size, positions before, positions after), for F.pad
+        # for F.pad: of the size none, positions before, positions after
+        self.padding = (0, 0, (s.kernel_size - 1) // 2, s.kernel_size // 2)
         self.sizes = EncoderSizes(s.embedding, 1, s.embedding)
 
     @property
@@ -133,15 +127,10 @@ class ConvolutionalDecoder(Decoder):
     def __init__(self, settings: ConvolutionalDecoderSettings, vocabulary: int, source: EncoderSizes) -> None:
         super().__init__()
         s = settings
-        self.input_embedding, self.dropout, self.max_target = (
-            _InputEmbedding(vocabulary, s),
-            Dropout(s.dropout),
-            s.max_positions,
-        )
-        self.widen, self.narrow = (
-            WeightNormLinear(s.embedding, s.size, s.dropout),
-            WeightNormLinear(s.size, s.embedding),
-        )
+        self.input_embedding, self.dropout = _InputEmbedding(vocabulary, s), Dropout(s.dropout)
+        self.max_target = s.max_positions
+        self.widen = WeightNormLinear(s.embedding, s.size, s.dropout)
+        self.narrow = WeightNormLinear(s.size, s.embedding)
         self.layers = nn.ModuleList(ConvolutionalDecoderLayer(s, source) for _ in range(s.layers))
         self.fit_target, self.fit_source = _fit(s.embedding, source.size), _fit(source.embedding, source.size)
         self.output = OutputProjection(vocabulary, s.embedding)

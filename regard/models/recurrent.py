@@ -238,9 +238,8 @@ class RecurrentDecoder(_RecurrentDecoder):
         states, tops, contexts = before["states"], [], []
         for input_proj in input_projs:
             top = states[:, self._top]
-            context = self._gated(
-                self.cross_attention.attend(query(top).unsqueeze(1), source.memories[0]), top
-            )  # (N, 1, Dv)
+            context = self.cross_attention.attend(query(top).unsqueeze(1), source.memories[0])  # (N, 1, Dv)
+            context = self._gated(context, top)
             states = self._step_cells(input_proj + context_proj(context[:, 0]), states, hidden_layers)
             tops.append(states[:, self._top])
             contexts.append(context)
@@ -251,20 +250,16 @@ class RecurrentDecoder(_RecurrentDecoder):
     ) -> tuple[Tensor, dict[str, Tensor]]:
         """Luong attention: h = cell(y, h), c = attend(h), features tanh(W [h; c]), for all positions in one call."""
         tops, states = self._run_cells(embedded, before["states"])
-        return self._readout(tops, self._gated(self.cross_attention(tops, source.memories[0]), tops)), {
-            "states": states
-        }
+        context = self._gated(self.cross_attention(tops, source.memories[0]), tops)
+        return self._readout(tops, context), {"states": states}
 
     def _input_feeding(
         self, embedded: Tensor, before: dict[str, Tensor], source: Source
     ) -> tuple[Tensor, dict[str, Tensor]]:
         """Luong attention with input feeding: h = cell([y; previous features], h)."""
         input_projs = self.cells[0].input(embedded).unbind(1)  # type: ignore[operator]
-        query, context_proj, readout = (
-            _deferred(self.cross_attention.query),
-            DeferredLinear.from_layer(self.context_proj),
-            DeferredLinear.from_layer(self.readout),
-        )
+        query, context_proj = _deferred(self.cross_attention.query), DeferredLinear.from_layer(self.context_proj)
+        readout = DeferredLinear.from_layer(self.readout)
         hidden_layers = [DeferredLinear.from_layer(cell.hidden) for cell in self.cells]  # type: ignore[arg-type]
         states, input_feed, features = before["states"], before["input_feed"], []
         for input_proj in input_projs:

@@ -36,13 +36,8 @@ def open_runtime(
     """Open a runtime file. Raises UsageError, with all causes, for what such a file has decided already."""
     translator = RuntimeTranslator(path, threads)
     kept = translator.model.card["precision"]
-    causes = [
-        f"`{name}={value}`: {path} is a runtime file, {why}; leave it out"
-        for name, value, why in (
-            ("device", device if device not in ("cpu", "auto") else None, "which runs on the CPU"),
-            ("precision", precision if precision not in (None, kept) else None, f"whose precision is {kept}"),
-        )
-        if value is not None
-    ]
-    UsageError.raise_all(causes)
+    wrong = {f"`device={device}`": "which runs on the CPU"} if device not in ("cpu", "auto") else {}
+    if precision not in (None, kept):
+        wrong[f"`precision={precision}`"] = f"whose precision is {kept}"
+    UsageError.raise_all(f"{option}: {path} is a runtime file, {why}; leave it out" for option, why in wrong.items())
     return translator

@@ -42,12 +42,10 @@ class OutputMark:
 
     def after(self, lines: int, digest: str, known: int, unknown: int, doubtful: int = 0) -> OutputMark:
         """Return the mark after one more chunk, which ends at line `lines`."""
-        sums: Any = {
-            "known": self.known + known,
-            "unknown": self.unknown + unknown,
-            "doubtful": self.doubtful + doubtful,
-        }
-        return replace(self, chunks=self.chunks + 1, lines=lines, digest=digest, **sums)
+        marked = replace(self, chunks=self.chunks + 1, lines=lines, digest=digest)
+        return replace(
+            marked, known=self.known + known, unknown=self.unknown + unknown, doubtful=self.doubtful + doubtful
+        )
 
 
 class StreamedOutput:

@@ -225,9 +225,9 @@ class _Ranges:
                 self.starts[child], self.ends[child] = child_start, child_end
             for child in self.children[index]:
                 if self.nodes[child].comes_from_before:
-                    self.starts[child], self.ends[child] = start, self._prefix_end(owned, child, start)
+                    self.starts[child], self.ends[child] = start, start + self._best_length(owned, child, start)
                 elif self.nodes[child].goes_on:
-                    self.starts[child], self.ends[child] = self._suffix_start(owned, child, end), end
+                    self.starts[child], self.ends[child] = end - self._best_length(owned[::-1], child, end), end
 
     def _best_runs(self, owned: Sequence[tuple[int, int]]) -> dict[int, tuple[int, int]]:
         """Return for each child the range in which its units most outnumber the others (Kadane's algorithm)."""
@@ -246,31 +246,22 @@ class _Ranges:
             best[child] = max(best.get(child, (-1, 0, 0, 0)), (value, last + 1 - start, -start, last + 1))
         return {child: (-start, end) for child, (_, _, start, end) in best.items()}
 
-    def _prefix_end(self, owned: Sequence[tuple[int, int]], child: int, start: int) -> int:
-        """Return the end of the best range that begins at `start`: that of an element open before the sentence."""
-        value = best = 0
-        end = last = start
+    def _best_length(self, owned: Sequence[tuple[int, int]], child: int, border: int) -> int:
+        """Return the length of the best range at a border, from which `owned` leads away.
+
+        An element open before the sentence begins there, or one still open after it ends there.
+        """
+        value = best = length = 0
+        last = border
         for unit, owner in owned:
             if owner != child:
                 break
-            value += self._values[unit] - (self._counts[unit] - self._counts[last])
-            last = unit + 1
+            near, far = (unit, unit + 1) if unit >= border else (unit + 1, unit)
+            value += self._values[unit] - abs(self._counts[near] - self._counts[last])
+            last = far
             if value >= best:
-                best, end = value, last
-        return end
-
-    def _suffix_start(self, owned: Sequence[tuple[int, int]], child: int, end: int) -> int:
-        """Return the start of the best range that goes to `end`: that of an element still open after the sentence."""
-        value = best = 0
-        start = last = end
-        for unit, owner in reversed(owned):
-            if owner != child:
-                break
-            value += self._values[unit] - (self._counts[last] - self._counts[unit + 1])
-            last = unit
-            if value >= best:
-                best, start = value, unit
-        return start
+                best, length = value, abs(far - border)
+        return length
 
     def place_points(self, positions: Sequence[int]) -> None:
         """Give the nodes without units their positions, in their parents and beside their siblings."""

@@ -1,3 +1,4 @@
+# ruff: noqa: ARG001 (some options are read from the context)
 """regard evaluate: translate or caption a test set, and print BLEU, chrF, TER or CIDEr-D with their signatures."""
 
 from __future__ import annotations
@@ -70,14 +71,12 @@ def evaluate(
     """
     _check_options(context.params)
     load = {"device": select_device(device), "precision": precision}
-    search = search_options(context)
-    if images is not None and captions is not None:
-        test_set = _CaptionTestSet(images, captions, skip_bad)
-        _evaluate_captions(test_set, [run, *(against or ())], load, search, format == "json")
+    search, runs = search_options(context), [run, *(against or ())]
+    if images is not None:
+        _evaluate_captions(context.params, runs, load, search)
     else:
-        report = _Report(format == "json", by_length, figure, bleu_tokenizer)
         texts = _read_pairs(pairs) if pairs is not None else _read_parallel(str(source), reference or [])
-        _evaluate_translations([run, *(against or ())], pairs or str(source), texts, load, search, report)
+        _evaluate_translations(context.params, runs, texts, load, search)
 
 
 def _check_options(params: dict[str, Any]) -> None:
@@ -112,16 +111,6 @@ def _check_options(params: dict[str, Any]) -> None:
 
 
 @dataclass(frozen=True)
-class _Report:
-    """Form of the report on translations: JSON or text, with scores by length, a figure of them, BLEU's tokenizer."""
-
-    json: bool
-    by_length: bool
-    figure: Path | None
-    bleu_tokenizer: BleuTokenizer | None
-
-
-@dataclass(frozen=True)
 class _Translated:
     """The translations of one model, with its scores, their significance if there are several models, and buckets."""
 
@@ -141,49 +130,48 @@ class _Translated:
 
 
 def _evaluate_translations(
+    given: dict[str, Any],
     runs: list[Path],
-    source: str,
     texts: tuple[list[str], list[list[str]]],
     load: dict[str, Any],
     search: dict[str, Any],
-    report: _Report,
 ) -> None:
-    """Translate the first of these texts and score it against the others."""
+    """Translate the first of these texts and score it against the others, as the `given` options say."""
     from regard.data.bleu_tokenizer import bleu_tokenizer
     from regard.evaluation.length_buckets import by_length
     from regard.evaluation.metrics import MAX_TER_WORDS, scores
     from regard.evaluation.significance import paired_tests
     from regard.visualisation.saving import SUFFIXES
 
-    if report.figure is not None and report.figure.suffix.lower() not in SUFFIXES:
-        raise UsageError(f"--figure {report.figure}: a figure is written as {', '.join(SUFFIXES)}")
-    sources, references = texts
+    figure, source, sources, references = given["figure"], given["pairs"] or given["source"], *texts
+    if figure is not None and figure.suffix.lower() not in SUFFIXES:
+        raise UsageError(f"--figure {figure}: a figure is written as {', '.join(SUFFIXES)}")
     translated = [_translate(run, source, sources, load, search) for run in runs]
     language = _target_language(runs[0])
-    tokenizer = bleu_tokenizer(language, report.bleu_tokenizer)
-    if language.partition("-")[0] == "ja" and report.bleu_tokenizer is None and tokenizer == "char":
+    tokenizer = bleu_tokenizer(language, given["bleu_tokenizer"])
+    if language.partition("-")[0] == "ja" and given["bleu_tokenizer"] is None and tokenizer == "char":
         say("BLEU compares characters; with MeCab it compares words: pip install 'sacrebleu[ja]'")
     results = [scores(outputs, references, tokenizer) for _, _, outputs in translated]
     named = [(str(run), outputs) for run, (_, _, outputs) in zip(runs, translated, strict=True)]
     tested = paired_tests(named, references, tokenizer=tokenizer) if len(runs) > 1 else [()]
-    wants_buckets = report.by_length or report.figure is not None
+    wants_buckets = given["by_length"] or figure is not None
     models = [
         _Translated(run, *row, scored, test, by_length(sources, row[2], references) if wants_buckets else [])
         for run, row, scored, test in zip(runs, translated, results, tested, strict=True)
     ]
     if all(score.name != "TER" for score in results[0]):
         say(f"TER is left out: a line has more than {MAX_TER_WORDS} words, for which it takes very long")
-    if report.json:
-        first, *others = (model.as_values(report.by_length) for model in models)
+    if given["format"] == "json":
+        first, *others = (model.as_values(given["by_length"]) for model in models)
         values = {"model": first.pop("model"), "source": source, **first} | ({"against": others} if others else {})
         typer.echo(json.dumps(values, ensure_ascii=False))
     else:
         for model in models:
-            _print_model(model, len(models) > 1, report.by_length)
-    if report.figure is not None and any(model.buckets for model in models):
-        _draw(models, report.figure)
-    elif report.figure is not None:
-        say(f"{report.figure} is not drawn: no two lines have sources of similar length")
+            _print_model(model, len(models) > 1, given["by_length"])
+    if figure is not None and any(model.buckets for model in models):
+        _draw(models, figure)
+    elif figure is not None:
+        say(f"{figure} is not drawn: no two lines have sources of similar length")
 
 
 def _target_language(run: Path) -> str:
@@ -270,23 +258,13 @@ def _read_parallel(source: str, reference: list[str]) -> tuple[list[str], list[l
     return sources, composed
 
 
-@dataclass(frozen=True)
-class _CaptionTestSet:
-    """Images with reference captions."""
-
-    images: Path
-    captions: Path
-    skip_bad: bool
-
-
-def _evaluate_captions(
-    test_set: _CaptionTestSet, runs: list[Path], load: dict[str, Any], search: dict[str, Any], as_json: bool
-) -> None:
+def _evaluate_captions(given: dict[str, Any], runs: list[Path], load: dict[str, Any], search: dict[str, Any]) -> None:
     """Score the captions of the first run, and compare them with those of the others."""
     from regard.evaluation.bootstrap import paired_bootstrap
     from regard.evaluation.caption_metrics import caption_scores, cider_scores, tokenizer_for
     from regard.pipeline import load_captioner
 
+    as_json = given["format"] == "json"
     captioners = [(path, load_captioner(path, **load)) for path in runs]
     tokenizers = [tokenizer_for(captioner.settings.tokenizer) for _, captioner in captioners]
     for (path, _), tokenizer in zip(captioners, tokenizers, strict=True):
@@ -297,7 +275,7 @@ def _evaluate_captions(
             )
     ciders, rows = [], list[dict[str, Any]]()
     for path, captioner in captioners:
-        outputs, references = _caption_test_set(captioner, test_set, search)
+        outputs, references = _caption_test_set(captioner, given, search)
         results = caption_scores(outputs, references, tokenizers[0])
         ciders.append(cider_scores(outputs, references, tokenizers[0]))
         beam = search.get("beam", captioner.settings.search.beam)
@@ -313,18 +291,19 @@ def _evaluate_captions(
             draws = f"paired bootstrap, {difference.draws:,} draws"
             typer.echo(f"CIDEr-D of {runs[0]} above {path}: {difference}; {draws}")
     if as_json:
-        values = {"images": str(test_set.images), "captions": str(test_set.captions), **rows[0]}
+        values = {"images": str(given["images"]), "captions": str(given["captions"]), **rows[0]}
         typer.echo(json.dumps(values | ({"against": rows[1:]} if rows[1:] else {}), ensure_ascii=False))
 
 
 def _caption_test_set(
-    captioner: Captioner, test_set: _CaptionTestSet, search: dict[str, Any]
+    captioner: Captioner, given: dict[str, Any], search: dict[str, Any]
 ) -> tuple[list[str], list[list[str]]]:
     """Caption the images; return the captions, and the references of each."""
     from regard.data.prepare_captions import read_caption_corpus
 
-    corpus = read_caption_corpus(test_set.captions, test_set.images, captioner.image_size, test_set.skip_bad, say)
-    say(f"captioning {len(corpus):,} image{'s' * (len(corpus) != 1)} in {test_set.images}")
+    folder = given["images"]
+    corpus = read_caption_corpus(given["captions"], folder, captioner.image_size, given["skip_bad"], say)
+    say(f"captioning {len(corpus):,} image{'s' * (len(corpus) != 1)} in {folder}")
     return [caption.text for caption in captioner.caption(corpus.images, **search)], corpus.caption_set.references
 
 

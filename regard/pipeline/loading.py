@@ -17,12 +17,11 @@ from regard.pipeline.captioner import Captioner
 from regard.pipeline.translator import Translator
 from regard.runtime.engine import Engine, Precision
 
+Folders = str | Path | Sequence[str | Path]
+"""A model folder, or several, which become an ensemble."""
 
-def load(
-    folder: str | Path | Sequence[str | Path],
-    device: str = "cpu",
-    precision: Precision = "float32",
-) -> Any:
+
+def load(folder: Folders, device: str = "cpu", precision: Precision = "float32") -> Any:
     """Load a Translator or Captioner from a model folder; from several, an ensemble that averages probabilities.
 
     `precision` is that of weights and products: `int8` is the fastest on a CPU. The type is Any because the folder
@@ -44,11 +43,7 @@ def load(
     return _pipeline_type(loaded.settings)(loaded.model, loaded.tokenizer, loaded.settings, choice, decoder)
 
 
-def load_translator(
-    folder: str | Path | Sequence[str | Path],
-    device: str = "cpu",
-    precision: Precision = "float32",
-) -> Translator:
+def load_translator(folder: Folders, device: str = "cpu", precision: Precision = "float32") -> Translator:
     """Load a model of text as `load` does. Raises UsageError for a captioner."""
     loaded = load(folder, device, precision)
     if not isinstance(loaded, Translator):
@@ -56,11 +51,7 @@ def load_translator(
     return loaded
 
 
-def load_captioner(
-    folder: str | Path | Sequence[str | Path],
-    device: str = "cpu",
-    precision: Precision = "float32",
-) -> Captioner:
+def load_captioner(folder: Folders, device: str = "cpu", precision: Precision = "float32") -> Captioner:
     """Load a model of images as `load` does. Raises UsageError for a translator."""
     loaded = load(folder, device, precision)
     if not isinstance(loaded, Captioner):

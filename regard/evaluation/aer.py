@@ -62,12 +62,8 @@ def alignment_scores(predicted: Iterable[Iterable[Link]], gold: Iterable[Gold]) 
     """Score predicted links against the gold links of the same sentences."""
     counts = np.zeros(4)
     for links, wanted in zip(map(frozenset, predicted), gold, strict=True):
-        counts += (
-            len(links & wanted.sure),
-            len(links & (wanted.possible | wanted.sure)),
-            len(links),
-            len(wanted.sure),
-        )
+        sets = (links & wanted.sure, links & (wanted.possible | wanted.sure), links, wanted.sure)
+        counts += [len(each) for each in sets]
     sure_hits, possible_hits, total, total_sure = map(float, counts)
     return AlignmentScores(
         1 - (sure_hits + possible_hits) / (total + total_sure) if total + total_sure else 0.0,

@@ -109,17 +109,8 @@ def _tested(
         result = results[theirs][number]
         mean, ci, p = float(result.mean), float(result.ci), result.p_value
         low, high = (max(0.0, end) if name == "TER" else min(100.0, max(0.0, end)) for end in (mean - ci, mean + ci))
-        yield TestedScore(
-            name,
-            float(result.score),
-            mean,
-            ci,
-            low,
-            high,
-            None if p is None else float(p),
-            str(signatures[theirs]),
-            number > 0 and result.score == results[theirs][0].score,
-        )
+        p, is_equal = None if p is None else float(p), number > 0 and result.score == results[theirs][0].score
+        yield TestedScore(name, float(result.score), mean, ci, low, high, p, str(signatures[theirs]), is_equal)
 
 
 @contextmanager

@@ -69,7 +69,7 @@ EXPORTS = ["runtime-int8.regard", "runtime-int8.regard.part", "runtime-int8.rega
 ACTIONS: dict[str, Callable[[Path], object]] = {
     "serve": lambda run: prepare(run, "int8"),
     "serve with PyTorch": lambda run: PyTorchEngine(run, "int8", 1, 10**7, Replies(io.BytesIO())).about(),
-    "export": lambda run: export_command(run, source=run / "sentences.txt", quiet=True),
+    "export": lambda run: export_command(run, source=run / "sentences.txt"),
     "seal": seal_folder,
     "resume": lambda run: regard.train(out=run, resume=True, device="cpu"),
     "choose a head": lambda run: save_alignment(run, CHOICE),

@@ -45,6 +45,8 @@ class Copies(NamedTuple):
 
     def restore(self, text: str) -> str:
         """Return a text with the spans in the place of their characters, parted from what stands beside them."""
+        if not self.spans:
+            return text
         parts, end, last = list[str](), 0, ""
         for match in _COPIES.finditer(text):
             gap, span = text[end : match.start()], self.spans.get(match[0], match[0])

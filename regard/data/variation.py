@@ -1,4 +1,4 @@
-"""Variation of training pairs: spans as copy tokens, capitals, single words … which a model meets, and a corpus lacks.
+"""Variation of training pairs: spans as copy tokens, single words, typos … which a model meets, and a corpus lacks.
 
 A share of the pairs is varied in each epoch, another one each time; both sides change alike, so that a pair stays a
 translation.
@@ -43,14 +43,12 @@ class VariationSettings(Settings):
         description="copy tokens in the place of words that translate each other, or behind them; where both sides "
         "have the same placeholders, addresses or code, they stand for these in half of the epochs",
     )
-    capitals: float = Field(0.0, ge=0, le=1, description="both sides in capitals")
-    titles: float = Field(0.0, ge=0, le=1, description="both sides with a capital at the start of each word")
     endings: float = Field(0.0, ge=0, le=1, description="without the punctuation at the end of both sides")
     words: float = Field(0.0, ge=0, le=1, description="one word of the source, and the word that translates it")
     typos: float = Field(0.0, ge=0, le=1, description="a source with two letters swapped, or one left out or doubled")
 
 
-MEASURED = VariationSettings(spans=0.1, capitals=0.02, titles=0.02, endings=0.03, words=0.03, typos=0.01)
+MEASURED = VariationSettings(spans=0.1, endings=0.03, words=0.03, typos=0.01)
 """Shares that cost nothing on strings of a program, and make a model robust."""
 
 
@@ -109,12 +107,12 @@ class PairVariation:
         """Return a pair in the form of this name; copy tokens stand for the spans that both sides have, if any."""
         if agreeing and (name or rng.random() < AGREEING):
             pair = self._with_copies(pair, agreeing, rng)
-            return (_FORMS[name](pair) if name in _FORMS else None) or pair
+            return (_endings(pair) if name == "endings" else None) or pair
+        if name == "endings":
+            return _endings(pair)
         if name == "typos":
             return _with_typo(pair, rng)
-        if name not in ("spans", "words"):
-            return _FORMS[name](pair) if name else None
-        if not (links := self._lexicon.links(pair)):
+        if not name or not (links := self._lexicon.links(pair)):
             return None
         if name == "spans":
             chosen = rng.sample(links, rng.randint(1, min(MOST_SPANS, len(links))))
@@ -130,21 +128,9 @@ class PairVariation:
         return with_copies(pair[0], source), with_copies(pair[1], target)
 
 
-def _capitals(pair: Pair) -> Pair | None:
-    return None if pair[0] == pair[0].upper() else (pair[0].upper(), pair[1].upper())
-
-
-def _titles(pair: Pair) -> Pair | None:
-    source, target = (" ".join(word[:1].upper() + word[1:] for word in side.split(" ")) for side in pair)
-    return None if source == pair[0] else (source, target)
-
-
 def _endings(pair: Pair) -> Pair | None:
     source, target = (_END.sub("", side).rstrip() for side in pair)
     return (source, target) if source and target and source != pair[0] and target != pair[1] else None
-
-
-_FORMS = {"capitals": _capitals, "titles": _titles, "endings": _endings}
 
 
 def _with_typo(pair: Pair, rng: random.Random) -> Pair | None:

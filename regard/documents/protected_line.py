@@ -4,26 +4,31 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice
 from xml.sax.saxutils import escape, unescape
 
-from regard.data.copy_tokens import COPIED, Copies
+from regard.data.copy_tokens import COPIED, Copies, with_copies
 from regard.data.sentences import TextLayout, split_text
 from regard.data.spans import KEPT, find_spans
 from regard.documents.elements import MarkupOptions
 from regard.documents.markup import AlignedLine, MarkupDocument, parse_markup
 
+MOST_COPIED = 2
+"""Spans of a line that copy tokens stand for: of more, models leave most out, and translate the rest less well."""
 _MARK = re.compile(r'<kept-(?:span|part) id="(\d+)"/>|(<[^<>]+>)')
 
 
 @dataclass(frozen=True)
 class ProtectedLine:
-    """A line with spans, as XML with a tag or a copy token for each; `lines` are what is to be translated."""
+    """A line with spans: copy tokens stand for all of them, or it is XML with a tag for each.
 
-    document: MarkupDocument
+    `lines` are what is to be translated.
+    """
+
+    document: TextLayout | MarkupDocument
     spans: tuple[str, ...]
-    copied: Copies
+    copied: Copies = field(default_factory=Copies)
     """The spans that copy characters stand for."""
 
     @property
@@ -32,44 +37,44 @@ class ProtectedLine:
 
     @property
     def needs_links(self) -> bool:
-        """True if spans are put back by word links, since copy tokens do not stand for all of them."""
-        return len(self.copied.spans) < len(self.spans)
+        """True if spans are put back by word links."""
+        return isinstance(self.document, MarkupDocument)
 
     def render(self, translations: Sequence[AlignedLine]) -> str:
         """Return the line with translations in the place of its lines, and each span where its tag stands then."""
+        if isinstance(self.document, TextLayout):
+            return self.copied.restore(self.document.join([line.text for line in translations]))
         text, parts, end = self.document.render(translations), list[str](), 0
         for match in _MARK.finditer(text):
             parts += [unescape(text[end : match.start()]), match[2] or self.spans[int(match[1])]]
             end = match.end()
-        return self.copied.restore("".join([*parts, unescape(text[end:])]))
+        return "".join([*parts, unescape(text[end:])])
 
 
 def protect_line(line: str, sentences: bool = True, copies: str = "") -> ProtectedLine | None:
     """Take the spans out of a line; None if it has none. `sentences`: its sentences are translated by themselves.
 
-    `copies`: the characters of the model's copy tokens. They stand for spans unless these are more, or tags.
+    `copies`: the characters of the model's copy tokens. They stand for spans that are few and no tags.
     """
     spans = [span for span in find_spans(line) if span.kind in KEPT]
     if not spans:
         return None
-    is_copied = [span.kind in COPIED for span in spans]
-    free = iter(copies if sum(is_copied) <= len(copies) else "")
+    texts = tuple(line[start:stop] for start, stop, _ in spans)
+    if len(spans) <= min(MOST_COPIED, len(copies)) and all(span.kind in COPIED for span in spans):
+        marked = with_copies(line, [*zip([span[:2] for span in spans], copies, strict=False)])
+        around = [(line[: span.start][-1:], line[span.end : span.end + 1]) for span in spans]
+        copied = Copies(dict(zip(copies, texts, strict=False)), dict(zip(copies, around, strict=False)))
+        return ProtectedLine(split_text(marked, sentences=sentences), texts, copied)
     parts, end = list[str](), 0
-    copied, around = dict[str, str](), dict[str, tuple[str, str]]()
-    for number, span in enumerate(spans):
-        text, gap = line[span.start : span.end], line[end : span.start]
-        if is_copied[number] and (mark := next(free, "")):
-            copied[mark], gap = text, gap.removesuffix(" ")
-            around[mark] = line[: span.start][-1:], line[span.end : span.end + 1]
-        elif span.kind == "tag" and not text.startswith("<kept-"):
+    for number, (span, text) in enumerate(zip(spans, texts, strict=True)):
+        if span.kind == "tag" and not text.startswith("<kept-"):
             mark = text
         else:  # texts of a message are translated by themselves
             mark = f'<kept-{"part" if span.kind == "message" else "span"} id="{number}"/>'
-        parts += [escape(gap), mark]
+        parts += [escape(line[end : span.start]), mark]
         end = span.end
     options = MarkupOptions(sentences=sentences, splitting_tags=frozenset({"kept-part"}))
-    document = parse_markup("".join([*parts, escape(line[end:])]), "xml", options)
-    return ProtectedLine(document, tuple(line[start:stop] for start, stop, _ in spans), Copies(copied, around))
+    return ProtectedLine(parse_markup("".join([*parts, escape(line[end:])]), "xml", options), texts)
 
 
 @dataclass(frozen=True)

@@ -34,21 +34,27 @@ def translate_around_spans(
         translated = translate([case.line for case in known], owners, links)
         return [_restored(*item) for item in zip(translated, known, chosen, strict=True)]
 
-    results = _around_spans(lines, cased, copies) if keep else translate(lines, range(len(lines)), False)
-    for index, (line, result) in enumerate(zip(lines, results, strict=True)):
-        if (note := spans_note(line, result.text)) is not None:
+    if keep:
+        results, notes = _around_spans(lines, cased, copies)
+    else:
+        results = translate(lines, range(len(lines)), False)
+        notes = [spans_note(line, result.text) for line, result in zip(lines, results, strict=True)]
+    for index, note in enumerate(notes):
+        if note is not None:
             warnings.warn(LineWarning(index, note), stacklevel=3)
     return results
 
 
-def _around_spans(lines: Sequence[str], translate: TranslateLines, copies: str) -> list[Translation]:
-    """Translate lines, those with copy tokens as they are, of others with spans the parts around them.
+def _around_spans(
+    lines: Sequence[str], translate: TranslateLines, copies: str
+) -> tuple[list[Translation], list[str | None]]:
+    """Translate lines, those with copy tokens as they are, of others with spans the parts around them; with notes.
 
     With these come word links, by which the spans are put back; so it is done, too, where the model has left copy
     tokens out until nothing else was to be said, or spans differ, by an invention of the model or its punctuation.
     """
     protected = [_protect(line, copies) for line in lines]
-    results = dict[int, Translation]()
+    results, notes = dict[int, Translation](), dict[int, str | None]()
     for links in (False, True):
         chosen = [n for n, part in enumerate(protected) if links == (part is not None and part.needs_links)]
         parts = [(n, text) for n in chosen for text in _parts(lines[n], protected[n])]
@@ -56,10 +62,11 @@ def _around_spans(lines: Sequence[str], translate: TranslateLines, copies: str) 
         for n in chosen:
             part, own = protected[n], list(islice(translated, len(_parts(lines[n], protected[n]))))
             results[n] = own[0] if part is None else _join(part, own)
-            is_whole = all(one.is_complete for one in own) and spans_note(lines[n], results[n].text) is None
+            notes[n] = spans_note(lines[n], results[n].text)
+            is_whole = all(one.is_complete for one in own) and notes[n] is None
             if part is not None and not links and not is_whole:
                 protected[n] = _protect(lines[n], "") or part
-    return [results[index] for index in range(len(lines))]
+    return [results[index] for index in range(len(lines))], [notes[index] for index in range(len(lines))]
 
 
 def _restored(result: Translation, known: KnownCase, line: str) -> Translation:

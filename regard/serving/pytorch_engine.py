@@ -170,6 +170,7 @@ def _line(result: Any, notes: Sequence[str] = ()) -> Message:
             "tokens": hypothesis.tokens,
             "alignments": getattr(hypothesis, "alignments", None),
             "attention": None if rank or not weights else RawJson(list(json_pieces(weights))),
+            "is_complete": getattr(hypothesis, "is_complete", True),
         }
         for rank, hypothesis in enumerate(result.nbest or (result,))
     ]

@@ -229,5 +229,6 @@ class RuntimeEngine:
             "tokens": self._model.tokens(ids, True),
             "alignments": hypothesis.links,
             "attention": RawJson(json_pieces(weights)) if weights else None,
+            "is_complete": hypothesis.is_complete,
             **more,
         }

@@ -275,8 +275,8 @@ def hypotheses_data(line: ServedLine, alignments: bool) -> list[dict[str, Any]]:
 
 def _hypothesis_data(hypothesis: ServedHypothesis, alignments: bool) -> dict[str, Any]:
     """Return what there is of a hypothesis; `alignments`: if they were asked for, and not only needed for markup."""
-    data = {name: value for name, value in vars(hypothesis).items() if value is not None}
-    return data if alignments else {name: value for name, value in data.items() if name != "alignments"}
+    hidden = {"is_complete"} | ({"alignments"} if not alignments else set())
+    return {name: value for name, value in vars(hypothesis).items() if value is not None and name not in hidden}
 
 
 def continuation_data(continuation: service.Continuation) -> dict[str, Any]:

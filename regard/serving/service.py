@@ -87,6 +87,7 @@ class ServedHypothesis:
 
     `attention`: by layer name, heads × target tokens (end of sentence last) × source tokens, as nested lists.
     `log_probs`: of each token after those before it, if asked for; `words`: then, the word that each token belongs to.
+    `is_complete`: the model has placed its copy tokens itself.
     """
 
     text: str
@@ -96,6 +97,7 @@ class ServedHypothesis:
     attention: Mapping[str, Any] | RawJson | None = None
     log_probs: Sequence[float] | None = None
     words: Sequence[int] | None = None
+    is_complete: bool = True
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeVar
 
@@ -121,18 +121,14 @@ async def translate_texts(
     for text in texts:
         choice, taken_apart = await aside(len(text), choose, service, pairs, text, languages, layout)
         parts.append(_Part(text, taken_apart, choice))
-    if any(part.layout.by_alignments for part in parts):
-        search = replace(search, alignments=True)
     if layout.split == "0":
         search = replace(search, split=False)
-    groups: dict[str, list[int]] = {}
-    for number, part in enumerate(parts):
-        if part.choice.model is not None and part.layout.lines:
-            groups.setdefault(part.choice.model.name, []).append(number)
-    calls = [_translate_group(service, name, parts, group, search, deadline) for name, group in groups.items()]
-    lines: dict[int, list[ServedLine]] = {}
-    for group_lines in await gather(*calls):
-        lines.update(group_lines)
+    lines = await _translate_parts(service, parts, range(len(parts)), search, deadline)
+    again = [number for number, rows in lines.items() if not all(row.hypotheses[0].is_complete for row in rows)]
+    for number in again:  # the model has left copy tokens out until nothing else was to be said
+        text = parts[number].text
+        parts[number] = replace(parts[number], layout=await aside(len(text), lay_out, text, layout))
+    lines |= await _translate_parts(service, parts, again, search, deadline)
     return [
         await aside(len(part.text), _put_together, part, lines.get(number, []), search.nbest)
         for number, part in enumerate(parts)
@@ -145,6 +141,20 @@ async def aside(characters: int, work: Callable[..., R], *arguments: Any) -> R:
         return await asyncio.to_thread(work, *arguments)
     await asyncio.sleep(0)  # many short texts take a while, too
     return work(*arguments)
+
+
+async def _translate_parts(
+    service: ProcessService, parts: Sequence[_Part], numbers: Iterable[int], search: SearchRequest, deadline: float
+) -> dict[int, list[ServedLine]]:
+    """Translate the lines of some texts; return them by the number of their text."""
+    groups: dict[str, list[int]] = {}
+    for number in numbers:
+        if (model := parts[number].choice.model) is not None and parts[number].layout.lines:
+            groups.setdefault(model.name, []).append(number)
+    needs_links = any(parts[number].layout.by_alignments for group in groups.values() for number in group)
+    search = replace(search, alignments=search.alignments or needs_links)
+    calls = [_translate_group(service, name, parts, group, search, deadline) for name, group in groups.items()]
+    return {number: lines for group in await gather(*calls) for number, lines in group.items()}
 
 
 async def _translate_group(

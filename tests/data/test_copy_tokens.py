@@ -30,7 +30,7 @@ A, B = COPY_CHARACTERS[:2]
         ("{a}{b}", f"{B}{A}", "{b}{a}"),
         ("a: {a}", f"a:{A}.", "a: {a}."),
         ("a:{a}", f"a:{A}", "a:{a}"),
-        ("See {a} <b>now</b>", f"<b>Jetzt</b>{A}", "<b>Jetzt</b> {a}"),
+        ("See {a} now", f"<b>Jetzt</b>{A}", "<b>Jetzt</b> {a}"),
     ],
 )
 def test_spans_stand_apart_as_in_their_line(line: str, translation: str, restored: str) -> None:
@@ -40,12 +40,26 @@ def test_spans_stand_apart_as_in_their_line(line: str, translation: str, restore
 
 
 def test_the_model_reads_no_space_before_a_copy_character() -> None:
-    protected = protect_line("Open {a} and {b}, or ({a})", False, COPY_CHARACTERS)
+    protected = protect_line("Open {a} and ({b})", False, COPY_CHARACTERS)
     assert protected is not None
-    assert protected.lines == (f"Open{A} and{B}, or ({COPY_CHARACTERS[2]})",)
+    assert protected.lines == (f"Open{A} and ({B})",)
     assert not protected.needs_links
-    assert protect_line("Open {a} and {b}", False, A).needs_links, "too few copy tokens"  # type: ignore[union-attr]
-    assert protect_line("Open <b>{a}</b>", False, COPY_CHARACTERS).needs_links  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    ("line", "copies"),
+    [
+        ("Open {a} and {b}", A),
+        ("Open <b>{a}</b>", COPY_CHARACTERS),
+        ("Open {a}, {b} and {c}", COPY_CHARACTERS),
+    ],
+)
+def test_spans_that_are_many_or_tags_are_put_back_by_links(line: str, copies: str) -> None:
+    protected = protect_line(line, False, copies)
+    assert protected is not None
+    assert protected.needs_links
+    assert not set("".join(protected.lines)) & set(COPY_CHARACTERS)
+    assert not protected.copied.spans
 
 
 def test_the_characters_themselves_are_spans() -> None:

@@ -13,6 +13,7 @@ from typing import Any
 import httpx
 
 from regard.common.errors import LineError, RegardError, UsageError
+from regard.data.copy_tokens import COPY_CHARACTERS
 from regard.serving.service import (
     Continuation,
     DeadlineExceeded,
@@ -45,7 +46,7 @@ TROUBLE = {
 
 @dataclass
 class FakeService:
-    """A line that is a key of `TROUBLE` raises its error; "slow" takes until the test releases it, "long" is refused as a line."""
+    """A line that is a key of `TROUBLE` raises its error; "slow" takes until the test releases it, "long" is refused as a line, and "late" in one places no copy token."""
 
     models: Mapping[str, ServedModel] = field(default_factory=lambda: {model.name: model for model in MODELS})
     is_ready: bool = True
@@ -141,6 +142,7 @@ class FakeService:
                     {"cross": [[[1.0]]]} if search.attention != "none" else None,
                     (-0.5,) * len(line.split()) if search.log_probs else None,
                     tuple(range(len(line.split()))) if search.log_probs else None,
+                    not ("late" in line and set(line) & set(COPY_CHARACTERS)),
                 )
                 for rank in range(search.nbest)
             ),

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
-from fake import Ask, FakeService
+from fake import KOREAN, Ask, FakeService
+
+from regard.data.copy_tokens import COPY_CHARACTERS
 
 HELLO = {"q": "hello", "source": "en", "target": "ko"}
 KINDS: dict[str, Any] = {
@@ -117,3 +120,13 @@ def test_placeholders_of_plain_text_are_kept(ask: Ask, service: FakeService) -> 
         "/v2/translate", json={"text": ["{a} b"], "source_lang": "EN", "target_lang": "KO", "split_sentences": "0"}
     )
     assert whole.json()["translations"][0]["text"] == "{a} B"
+
+
+def test_lines_whose_copy_tokens_are_left_out_are_translated_around_their_spans(ask: Ask, service: FakeService) -> None:
+    service.models = {"copies": replace(KOREAN, name="copies", pairs=(("en", "ko"),), copies=COPY_CHARACTERS)}
+    texts = ["too late for {a}", "in time for {a}", "none"]
+    answer = ask("/translate", json={"q": texts, "source": "en", "target": "ko"}).json()["translatedText"]
+    assert answer == ["TOO LATE FOR {a}", "IN TIME FOR {a}", "NONE"]
+    first, second = COPY_CHARACTERS[0], service.calls[-1]
+    assert service.calls[-2][1] == [f"too late for{first}", f"in time for{first}", "none"]
+    assert (second[1], second[2].alignments) == (["too late for"], True)

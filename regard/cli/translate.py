@@ -25,6 +25,8 @@ from regard.cli.progress import LineReporter
 from regard.cli.search_options import search_command, search_options
 from regard.common.errors import LineError, LineWarning, RegardError, UsageError
 from regard.common.reading import is_runtime_file
+from regard.data.spans import own_pattern
+from regard.data.text import read_file
 
 if TYPE_CHECKING:
     from regard.pipeline import RuntimeTranslator, Translator
@@ -39,8 +41,8 @@ if TYPE_CHECKING:
     )
     from regard.search import ConstraintEncoder, Constraints, SearchSettings
 
-NOT_STREAMED = ("nbest", "alignments", "format", "output", "resume", "input", "cluster")
-NOT_FOR_PAGES = ("nbest", "alignments", "format", "resume", "cluster", "column", "stream")
+NOT_STREAMED = ("nbest", "alignments", "format", "keep", "output", "resume", "input", "cluster")
+NOT_FOR_PAGES = ("nbest", "alignments", "format", "keep", "resume", "cluster", "column", "stream")
 SEARCH_NOT_STREAMED = ("mbr", "groups", "coverage_penalty")
 """The options that need the whole of a translation before anything is printed."""
 CONDITIONS = ("prefix", "term", "forbid", "input", "column", "format", "chunk", "precision")
@@ -64,7 +66,11 @@ Cluster = Annotated[
     str | None, typer.Option(help="Translate on a Ray cluster: its HOST:PORT, or local: one on this machine.")
 ]
 Keep = Annotated[
-    bool, typer.Option("--keep/--no-keep", help="Keep placeholders, addresses, code and emoji as they are.")
+    list[str] | None,
+    typer.Option(help="A pattern (RE2), or a file of patterns: keep what it matches, too; may be repeated."),
+]
+NoKeep = Annotated[
+    bool, typer.Option("--no-keep", help="Give placeholders, addresses, code and emoji to the model, too.")
 ]
 Column = Annotated[str | None, typer.Option(help="FILE is a table, or a folder of tables: translate this column.")]
 
@@ -80,7 +86,8 @@ def translate(
     prefix: options.Prefix = "",
     term: Annotated[list[str] | None, typer.Option(help="A word that must appear; may be repeated.")] = None,
     forbid: options.Forbid = None,
-    keep: Keep = True,
+    keep: Keep = None,
+    no_keep: NoKeep = False,
     with_: options.With = None,
     input: InputFormat = "auto",
     stream: Stream = False,
@@ -104,6 +111,7 @@ def translate(
     from regard.search.line_constraints import Constraints
 
     search, runs = search_options(context, seed), [run, *(with_ or ())]
+    kept = _kept(keep or (), no_keep)
     options.check_output(output, "/dev/stdin" if file == "-" else file, *runs)
     model = _open_model(context, runs, device, precision, search)
     constraints = Constraints(prefix, tuple(term or ()), tuple(forbid or ()))
@@ -113,7 +121,7 @@ def translate(
         _stream(context, model, lines, constraints, search)
         return
     form = lines if callable(lines) else OutputFormat(format == "jsonl", nbest)
-    arguments = {"nbest": nbest, "alignments": alignments or form is lines, "keep": keep, **search}
+    arguments = {"nbest": nbest, "alignments": alignments or form is lines, "keep": kept, **search}
     conditions = {"device": model.device, **arguments, **{name: context.params[name] for name in CONDITIONS}}
     with (
         _open_output(runs, output, resume, conditions) as sink,
@@ -158,6 +166,16 @@ class _Model:
 
             sys.stdout.flush()
             keep_export(self.folder, self.export_name, cast("Translator", self.make()))
+
+
+def _kept(given: Iterable[str], no_keep: bool) -> bool | list[str]:
+    """Return the patterns of --keep, those of files among them; without any, whether spans are kept at all."""
+    if given and no_keep:
+        raise UsageError("--keep does not go with --no-keep: leave one of them out")
+    read = [read_file(each).lines if Path(each).is_file() else [each] for each in given]
+    patterns = [pattern for lines in read for pattern in lines if pattern]
+    own_pattern(tuple(patterns))
+    return patterns or not no_keep
 
 
 def _open_model(

@@ -8,8 +8,12 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator
-from typing import NamedTuple
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from regard.common.errors import UsageError
+from regard.common.lazy import needs_extra
 
 _NAME = r"[A-Za-z_][\w.-]{0,60}"
 _DOMAIN = r"(?:[A-Za-z0-9](?:[A-Za-z0-9-]{0,60}[A-Za-z0-9])?\.){1,5}"
@@ -70,7 +74,7 @@ KINDS: dict[str, tuple[str, ...]] = {
 Words in them are of ASCII, since letters of other scripts may follow without a space, as Korean particles do. Right
 before and behind a span letters with accents (U+00C0 to U+024F) count, too: they make a word of language of it.
 """
-KEPT = frozenset({"address", "tag", "entity", "message", "placeholder", "token", "code", "path", "emoji"})
+KEPT = frozenset({"own", "address", "tag", "entity", "message", "placeholder", "token", "code", "path", "emoji"})
 """Kinds of spans that no model has to see; keys, symbols and numbers are often part of what it has learnt."""
 SHOWN = 3
 """Spans that a warning names."""
@@ -88,13 +92,51 @@ class Span(NamedTuple):
     kind: str
 
 
-def find_spans(line: str) -> list[Span]:
-    """Return the spans of a line in order; no two overlap."""
+@lru_cache(maxsize=8)
+def own_pattern(patterns: Sequence[str]) -> Any:
+    """Compile patterns of a user's own, which `find_spans` looks for, too; None without any.
+
+    They are RE2's (https://github.com/google/re2/wiki/Syntax), which takes linear time whatever they are. Raises
+    UsageError, with all causes, for those that are none, or match where there is nothing or whole sentences.
+    """
+    if not patterns:
+        return None
+    with needs_extra("keep", "patterns of your own", ["re2"]):
+        import re2
+    options, causes = re2.Options(), list[str]()
+    options.log_errors = False
+    for pattern in patterns:
+        try:
+            compiled = re2.compile(pattern, options)
+        except re2.error as error:
+            problem = error.args[0].decode(errors="replace")
+            syntax = "https://github.com/google/re2/wiki/Syntax lists what is one"
+            causes.append(f"keep: {pattern!r} is no pattern of RE2 ({problem}); {syntax}")
+            continue
+        if compiled.fullmatch("") or compiled.fullmatch("some words of a sentence"):
+            causes.append(
+                f"keep: {pattern!r} matches everything, or nothing at all; write what is not to be translated"
+            )
+    UsageError.raise_all(causes)
+    return re2.compile("|".join(f"(?:{pattern})" for pattern in patterns), options)
+
+
+def find_spans(line: str, own: Any = None) -> list[Span]:
+    """Return the spans of a line in order; no two overlap. `own`: the compiled patterns of a user."""
     spans, at, messages = list[Span](), 0, 0
+    places = [Span(match.start(), match.end(), "own") for match in (own.finditer(line) if own else ()) if match[0]][
+        ::-1
+    ]
     while at < len(line):
         match = _PATTERN.search(line, at)
         part = _MESSAGE_PART.search(line, at) if messages else None
-        if part and (match is None or part.start() <= match.start()):
+        while places and places[-1].start < at:
+            places.pop()
+        first = min((each.start() for each in (match, part) if each), default=len(line))
+        if places and places[-1].start <= first:
+            spans.append(places.pop())
+            at = spans[-1].end
+        elif part and (match is None or part.start() <= match.start()):
             messages -= part[0].endswith("}")
             spans.append(Span(*part.span(), "message"))
             at = part.end()
@@ -107,22 +149,22 @@ def find_spans(line: str) -> list[Span]:
     return spans
 
 
-def differing_spans(source: str, output: str) -> tuple[list[str], list[str]]:
+def differing_spans(source: str, output: str, own: Any = None) -> tuple[list[str], list[str]]:
     """Return the spans of a source that its translation lacks, and those that it has invented or doubled.
 
     Numbers are compared by their digits, since languages write the separators in other ways; those of one digit, which
     may be a word in the other language, are not compared. A number of the translation is invented if another is lost.
     """
-    before, after = Counter(_compared(source)), Counter(_compared(output))
+    before, after = Counter(_compared(source, own)), Counter(_compared(output, own))
     lost, invented = [*(before - after).elements()], [*(after - before).elements()]
     if not any(map(str.isdigit, lost)):
         invented = [text for text in invented if not text.isdigit()]  # it may stand for a word: twelve, 12
     return lost, invented
 
 
-def spans_note(source: str, output: str) -> str | None:
+def spans_note(source: str, output: str, own: Any = None) -> str | None:
     """Return a warning that names the spans in which a translation differs from its source; None if it has the same."""
-    lost, invented = differing_spans(source, output)
+    lost, invented = differing_spans(source, output, own)
     parts = [f"lacks {_listed(lost)} of its source"] * bool(lost)
     parts += [f"has {_listed(invented)}, which its source has not"] * bool(invented)
     return f"the translation {' and '.join(parts)}; mend it by hand" if parts else None
@@ -133,8 +175,8 @@ def _listed(spans: list[str]) -> str:
     return shown + f" and {len(spans) - SHOWN} more" * (len(spans) > SHOWN)
 
 
-def _compared(line: str) -> Iterator[str]:
-    for start, end, kind in find_spans(line):
+def _compared(line: str, own: Any) -> Iterator[str]:
+    for start, end, kind in find_spans(line, own):
         text = line[start:end]
         if kind != "number":
             yield text

@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import islice
+from typing import Any
 from xml.sax.saxutils import escape, unescape
 
 from regard.data.copy_tokens import COPIED, Copies, with_copies
@@ -51,12 +52,13 @@ class ProtectedLine:
         return "".join([*parts, unescape(text[end:])])
 
 
-def protect_line(line: str, sentences: bool = True, copies: str = "") -> ProtectedLine | None:
+def protect_line(line: str, sentences: bool = True, copies: str = "", own: Any = None) -> ProtectedLine | None:
     """Take the spans out of a line; None if it has none. `sentences`: its sentences are translated by themselves.
 
     `copies`: the characters of the model's copy tokens. They stand for spans that are few and no tags.
+    `own`: the compiled patterns of a user.
     """
-    spans = [span for span in find_spans(line) if span.kind in KEPT]
+    spans = [span for span in find_spans(line, own) if span.kind in KEPT]
     if not spans:
         return None
     texts = tuple(line[start:stop] for start, stop, _ in spans)

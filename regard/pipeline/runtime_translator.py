@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from regard.common.errors import LineError, LineWarning, UsageError
-from regard.pipeline.around_spans import translate_around_spans
+from regard.pipeline.around_spans import Keep, checked_keep, translate_around_spans
 from regard.pipeline.translation import SPLIT, TranslatedPart, Translation, as_texts
 from regard.runtime.model import Options, RuntimeHypothesis, RuntimeLine, RuntimeModel, available_cores
 from regard.search.line_constraints import NO_CONSTRAINTS, Constraints, constraints_of_each
@@ -82,7 +82,7 @@ class RuntimeTranslator:
         alignments: bool = False,
         readings: bool = False,
         constraints: Constraints | Sequence[Constraints] = NO_CONSTRAINTS,
-        keep: bool = True,
+        keep: Keep = True,
         **search: Unpack[SearchOptions],
     ) -> list[Translation]:
         """Translate a line or several, as `Translator.translate` does: the same tokens, the same scores.
@@ -108,10 +108,10 @@ class RuntimeTranslator:
             _warn(results, owners)
             return [self._translation(line, nbest, readings).with_threshold(threshold) for line in results]
 
-        is_plain = nbest == 1 and not (alignments or readings or prefixes)
+        is_plain = nbest == 1 and not (alignments or readings or any(prefixes or ()))
         model = self.model
         return translate_around_spans(
-            lines, translate, keep and is_plain, model.copies, lambda text: model.encode(text)[:-1]
+            lines, translate, checked_keep(keep, is_plain), model.copies, lambda text: model.encode(text)[:-1]
         )
 
     def stream(

@@ -15,7 +15,7 @@ from regard.common.errors import LineError, UsageError
 from regard.data.sentences import has_letters, has_spaces
 from regard.data.text import clean, too_long
 from regard.data.vocabulary import EOS
-from regard.pipeline.around_spans import translate_around_spans
+from regard.pipeline.around_spans import Keep, checked_keep, translate_around_spans
 from regard.pipeline.base import BasePipeline, read_side
 from regard.pipeline.line_splitter import LineSplitter
 from regard.pipeline.translation import SPLIT, Translation, as_texts, join_parts, last_layer
@@ -56,16 +56,16 @@ class Translator(BasePipeline):
         alignments: bool = False,
         readings: bool = False,
         constraints: Constraints | Sequence[Constraints] = NO_CONSTRAINTS,
-        keep: bool = True,
+        keep: Keep = True,
         **search: Unpack[SearchOptions],
     ) -> list[Translation]:
         """Translate a line or several: one translation for each line, in order. Empty lines stay empty.
 
         `constraints` hold for all lines, or there is one for each. `search` overrides the model folder's search
         settings. `readings` and `alignments` come from teacher forcing the token ids that were found, whatever the
-        search was. `keep`: placeholders, addresses, code and emoji come back unchanged, if neither nbest nor
-        alignments, readings or constraints are asked for. Raises UsageError, with all causes, for options that
-        contradict each other or the model.
+        search was. `keep`: placeholders, addresses, code and emoji come back unchanged, and what a given list of RE2's
+        patterns matches, if neither nbest nor alignments, readings or constraints are asked for. Raises UsageError,
+        with all causes, for options that contradict each other or the model.
         """
         lines = as_texts(texts)
         settings = self._search_settings(nbest, search)
@@ -80,7 +80,8 @@ class Translator(BasePipeline):
 
         is_plain = nbest == 1 and not (alignments or readings) and all(item == NO_CONSTRAINTS for item in each)
         tokenizer = self.tokenizer
-        return translate_around_spans(lines, translate, keep and is_plain, tokenizer.copies, tokenizer.source.encode)
+        keep = checked_keep(keep, is_plain)
+        return translate_around_spans(lines, translate, keep, tokenizer.copies, tokenizer.source.encode)
 
     def _translate_lines(
         self,

@@ -24,7 +24,18 @@ from regard.runtime.private_cache import lasting_folders
 if (problem := native.why_unavailable()) is not None:
     pytest.skip(f"no C library on this machine: {problem}", allow_module_level=True)
 
-LINES = [*SENTENCES, "", "  ", "12 !", "مرحبا بالعالم", "I go. You go. We go home.", "집" * 50, "\ta\t ½"]
+LINES = [
+    *SENTENCES,
+    "",
+    "  ",
+    "12 !",
+    "مرحبا بالعالم",
+    "I go. You go. We go home.",
+    "집" * 50,
+    "\ta\t ½",
+    "나는 {name} 집에 <b>간다</b> %s",
+    "OPEN FILE",
+]
 LAYER = {"layer": "decoder.layers.0.cross_attention", "head": 1, "shifted": True, "symmetry": "union"}
 EXPORTED = [
     *([], ["-"], ["--format", "jsonl"], ["--nbest", "2", "--alignments"], ["--beam", "1", "--threads", "1"]),

@@ -32,6 +32,15 @@ def test_each_line_gives_one_line(regard: Command, model: Path, korean: bytes) -
         assert regard("translate", model, stdin=line + b"\n").lines == [lines[number]]
 
 
+def test_what_patterns_match_is_kept(regard: Command, transformer: Path) -> None:
+    line, words = "나는 집에 Foobar 12-3 Quux 간다", ["Foobar", "12-3", "Quux"]
+    Path("words").write_text("Foobar\n\nQuux\n", encoding="utf-8")
+    (out,) = regard("translate", transformer, "--keep", "words", "--keep", r"\d+-\d+", stdin=line.encode()).lines
+    assert [out.count(word) for word in words] == [1, 1, 1]
+    (plain,) = regard("translate", transformer, "--no-keep", stdin=line.encode()).lines
+    assert not all(word in plain for word in words), "a test of patterns needs a model that loses the words"
+
+
 FORMS = {
     "CRLF": lambda text: text.replace(b"\n", b"\r\n"),
     "a byte-order mark": lambda text: b"\xef\xbb\xbf" + text,
@@ -362,6 +371,11 @@ def test_input_in_unseen_scripts_only_fails(regard: Command, transformer: Path) 
         (["--beams", "2"], "--beams"),
         (["second"], "second"),
         (["--device", "gpu"], "--device gpu: wanted auto, cpu, cuda or mps"),
+        (["--keep", "(?=a)"], "keep: '(?=a)' is no pattern of RE2"),
+        (["--keep", "a", "--keep", ".*"], "keep: '.*' matches everything"),
+        (["--keep", "a", "--no-keep"], "--keep does not go with --no-keep"),
+        (["--keep", "a", "--stream"], "--stream and --keep"),
+        (["--keep", "a", "--nbest", "2"], "patterns of what to keep go with the best translation alone"),
     ],
 )
 def test_bad_options_are_refused(regard: Command, transformer: Path, options: list[str], because: str) -> None:

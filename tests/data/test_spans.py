@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from regard.data.spans import KINDS, differing_spans, find_spans, spans_note
+from regard.common.errors import UsageError
+from regard.data.spans import KINDS, differing_spans, find_spans, own_pattern, spans_note
 
 LINES: dict[str, list[str]] = {
     "address": [
@@ -110,3 +111,25 @@ def test_what_a_translation_lacks_and_what_it_has_invented() -> None:
     )
     many = spans_note("{a} {b} {c} {d} {e}", "")
     assert many == "the translation lacks '{a}', '{b}', '{c}' and 2 more of its source; mend it by hand"
+
+
+def test_patterns_of_a_user_are_found_with_the_others() -> None:
+    own = own_pattern(("Foobar( Suite)?", r"\{x"))
+    line = "가 Foobar Suite {x} %s Foobar {y}"
+    spans = [(line[start:end], kind) for start, end, kind in find_spans(line, own)]
+    assert spans == [
+        *(("Foobar Suite", "own"), ("{x", "own"), ("%s", "placeholder"), ("Foobar", "own"), ("{y}", "placeholder"))
+    ]
+    assert differing_spans(line, "Foobar Suite {x %s {y}", own) == (["Foobar"], [])
+    assert own_pattern(()) is None
+
+
+def test_bad_patterns_are_refused_together() -> None:
+    with pytest.raises(UsageError) as refused:
+        own_pattern(("(?<=a)b", ".*", "a", "[a-z ]+", "("))
+    assert len(refused.value.causes) == 4
+
+
+@pytest.mark.parametrize("pattern", ["(a|aa)+b", "(a*)*b", "a.*a.*a.*b"])
+def test_no_pattern_takes_exponential_time(pattern: str) -> None:
+    assert find_spans("a" * 5_000, own_pattern((pattern,))) == []

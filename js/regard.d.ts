@@ -40,6 +40,8 @@ export interface TranslateOptions extends Options {
   prefix?: Prefix;
   /** The same, one for each line. */
   prefixes?: Prefix[];
+  /** Whether one or two placeholders, addresses and the like of a line come back unchanged, if the model has copy tokens; true by default. */
+  keep?: boolean;
 }
 
 export type Role = "encoder" | "cross" | "decoder";
@@ -127,6 +129,8 @@ export class Translator {
   /** Bytes of memory that the library has taken. */
   readonly memory: number;
   readonly layers: { name: string; role: Role; heads: number }[];
+  /** The characters of the model's copy tokens; empty if it has none. */
+  readonly copies: string[];
   /** The model's own search options. */
   options(): Required<Options>;
   /** Translate a line or several. Throws an Error if a line cannot be translated. */

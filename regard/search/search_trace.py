@@ -37,6 +37,9 @@ class _Recorder:
                 own = logits[row].float().log_softmax(-1).tolist()
                 by_token = {token: own[token] for token in sorted(choices, key=lambda i: -own[i])[: self.width]}
             more = {EOS: float(eos_log_probs[row]), **_forced(beams, logits[row])}
+            kept = [path[-1] for path in fates if path[:-1] == prefixes[beam] and path[-1] not in by_token | more]
+            if kept:  # copy tokens and terms, which are written where others are likelier
+                more |= zip(kept, logits[row].float().log_softmax(-1)[kept].tolist(), strict=True)
             for token, log_prob in (by_token | more).items():
                 fate = fates.get((*prefixes[beam], token), "pruned")
                 total = float(beams.log_probs[0, row]) + log_prob

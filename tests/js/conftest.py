@@ -38,12 +38,14 @@ def node() -> str:
 @pytest.fixture(scope="session")
 def make(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
     """Return a function that writes the runtime file of a model with random weights, each once."""
-    made: dict[tuple[str, str, str], Path] = {}
+    made: dict[tuple[str, str, str, int], Path] = {}
 
-    def file(encoder: str = "transformer", decoder: str = "transformer", precision: Any = "float32") -> Path:
-        key = (encoder, decoder, precision)
+    def file(
+        encoder: str = "transformer", decoder: str = "transformer", precision: Any = "float32", copy_tokens: int = 0
+    ) -> Path:
+        key = (encoder, decoder, precision, copy_tokens)
         if key not in made:
-            path = folder(tmp_path_factory.mktemp("model") / "run", encoder, decoder, end=0.5)
+            path = folder(tmp_path_factory.mktemp("model") / "run", encoder, decoder, end=0.5, copy_tokens=copy_tokens)
             model = load_folder(path)
             choice = AlignmentChoice("decoder.layers.0.cross_attention", 1, False) if decoder == "transformer" else None
             values = {"precision": precision, "search": json.loads(model.settings.search.model_dump_json())}

@@ -6,6 +6,7 @@ import pytest
 from small import SENTENCES, pairs
 
 from regard.common.errors import LineError, LineWarning, UsageError
+from regard.data.copy_tokens import COPY_CHARACTERS
 from regard.data.vocabulary import EOS
 from regard.pipeline import load_translator
 from regard.runtime import native
@@ -133,6 +134,27 @@ def test_the_search_is_recorded_as_by_the_translator(make: Maker, encoder: str, 
                     assert candidate.total_log_prob == pytest.approx(theirs[key].total_log_prob, abs=5e-3)
                 totals = [c.total_log_prob for c in one.candidates]
                 assert totals == sorted(totals, reverse=True)
+
+
+@pytest.mark.parametrize("kind", ["transformer", "recurrent"])
+def test_what_is_written_is_recorded_though_others_are_likelier(make: Maker, kind: str) -> None:
+    """Copy tokens are none of the likeliest where a line would end without them."""
+    _, runtime = make(kind, kind, copy_tokens=4)
+    translator = load_translator(runtime.model.path.with_suffix(""))
+    translator.engine.reason = "PyTorch is compared with"
+    for line in (f"{SENTENCES[0]}{COPY_CHARACTERS[0]}", f"{COPY_CHARACTERS[1]} {SENTENCES[2]}{COPY_CHARACTERS[0]}"):
+        _, expected = translator.trace(line, Constraints(), beam=3)
+        translation, steps = runtime.trace(line, Constraints(), beam=3)
+        assert set(translation.text) & set(COPY_CHARACTERS) == set(line) & set(COPY_CHARACTERS)
+        for recorded in (steps, expected):
+            for step, after in zip(recorded, recorded[1:], strict=False):
+                kept = [(*step.prefixes[c.beam], c.token) for c in step.candidates if c.fate == "kept"]
+                assert sorted(kept) == sorted(after.prefixes)
+        for one, other in zip(steps, expected, strict=True):
+            ours, theirs = ({(c.beam, c.token): c for c in step.candidates} for step in (one, other))
+            assert {key: c.fate for key, c in ours.items()} == {key: c.fate for key, c in theirs.items()}
+            for key, candidate in ours.items():
+                assert candidate.log_prob == pytest.approx(theirs[key].log_prob, abs=2e-3)
 
 
 @pytest.mark.parametrize(("encoder", "decoder"), pairs())

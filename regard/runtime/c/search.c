@@ -456,7 +456,7 @@ static int follow(Search *search, Sentence *s, int64_t first, int64_t selected) 
     memcpy(totals, s->totals + b->parent * s->capacity, (size_t)s->length * sizeof *totals);
     history[s->length] = b->token, totals[s->length] = b->log_prob;
     if (s->states) terms_advance(terms, s->states + b->parent * terms->state_size, b->token, s->other_states + row * terms->state_size);
-    if (s->request->trace) trace_fate(s->request->trace, b->parent, b->token, KEPT);
+    if (s->request->trace && trace_kept(s->request->trace, s, b)) return -1;
     if (!is_recurrent) memcpy(past, s->past + b->parent * s->capacity, (size_t)s->length * sizeof *past);
     past[is_recurrent ? 0 : s->length] = d->step.blocks[first + b->parent];
     s->beams[row] = *b;

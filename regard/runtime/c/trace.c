@@ -55,6 +55,13 @@ int trace_forced(Trace *t, const Sentence *s, int32_t token, float log_prob) {
   return find(t, 0, token) ? 0 : add(t, candidate_of(s, 0, token, log_prob));
 }
 
+int trace_kept(Trace *t, const Sentence *s, const Beam *b) {
+  RegardCandidate *candidate = find(t, b->parent, b->token);
+  double before = s->length ? s->totals[b->parent * s->capacity + s->length - 1] : 0;
+  if (candidate) candidate->fate = KEPT;
+  return candidate ? 0 : add(t, (RegardCandidate){(int32_t)b->parent, b->token, KEPT, 0, b->log_prob - before, b->log_prob});
+}
+
 void trace_fate(Trace *t, int64_t row, int32_t token, int32_t fate) {
   RegardCandidate *candidate = find(t, row, token);
   if (candidate) candidate->fate = fate;

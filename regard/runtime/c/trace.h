@@ -28,6 +28,8 @@ struct Trace { /* memory grows with steps and beam, not with the square of the s
 int trace_step(Trace *t, const Sentence *s, const Step *step, int64_t first);
 /* Adds a candidate to the last step, which a prefix forces. Returns 0, or -1 if there is no memory. */
 int trace_forced(Trace *t, const Sentence *s, int32_t token, float log_prob);
+/* Marks the candidate of the last step that a beam follows, and adds it if it is none of the likeliest, as a copy token may be. Returns 0, or -1. */
+int trace_kept(Trace *t, const Sentence *s, const Beam *b);
 /* Sets the fate of a candidate of the last step. */
 void trace_fate(Trace *t, int64_t row, int32_t token, int32_t fate);
 /* Marks as pruned what ended in the last step, but is not among the hypotheses that are left. */

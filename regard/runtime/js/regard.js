@@ -14,6 +14,12 @@ const FATES = ["pruned", "kept", "ended"], CANDIDATE_SIZE = 32;
 const NO_MEMORY = "there is not enough memory";
 const [ENOSYS, OK] = [52, 0]; // of WASI
 
+// What is not language, as regard.data.spans finds it (tests/js/test_spans.py writes this pattern), and the kinds of it that copy tokens stand for.
+const SPANS = new RegExp(String.raw`(?<address>(?:https?|ftp|file)://[!#-;=?-~]{0,500}[\w/#=&%+-]|(?:mailto:)?[\w.+-]{1,64}@(?:[A-Za-z0-9](?:[A-Za-z0-9-]{0,60}[A-Za-z0-9])?\.){1,5}[A-Za-z]{2,10}\b|(?:about|chrome|resource):[\w/.#?=-]{0,100}\w|(?<![\wÀ-ɏ.])(?:[A-Za-z0-9](?:[A-Za-z0-9-]{0,60}[A-Za-z0-9])?\.){1,5}(?:com|org|net|edu|gov|info|io|dev|app|eu|de|fr|kr|uk|jp)\b(?:/[!#-;=?-~]{0,200}[\w/])?(?![\wÀ-ɏ.]*@))|(?<tag></?[A-Za-z_][\w.-]{0,60}(?:[ \t\n\r\f\v][^<>]{0,300})?/?>)|(?<entity>&(?:#\d{1,7}|#[xX][0-9A-Fa-f]{1,6}|[A-Za-z]\w{1,30});)|(?<message>\{[ \t\n\r\f\v]*\w{1,60}[ \t\n\r\f\v]*,[ \t\n\r\f\v]*(?:plural|select|selectordinal)[ \t\n\r\f\v]*,[ \t\n\r\f\v]*(?:offset:\d+[ \t\n\r\f\v]*)?=?\w{1,20}[ \t\n\r\f\v]*\{)|(?<placeholder>\{\{[^{}\n]{1,100}\}\}|[$%#]\{[^{}\n]{1,100}\}|\{[ \t\n\r\f\v]*[$-]?[ \t\n\r\f\v]*[\w.-]{1,60}(?:[ \t\n\r\f\v]*[(,:!][^{}\n]{0,100})?[ \t\n\r\f\v]*\}|%\(\w{1,60}\)[-#0+]{0,3}(?:\d{1,3}|\*)?(?:\.(?:\d{1,3}|\*))?[diouxXeEfFgGcrsa]|(?<![\d%])%(?:\d{1,2}\$)?[-#0+]{0,3}(?:\d{1,3}|\*)?(?:\.(?:\d{1,3}|\*))?(?:hh|h|ll|l|z)?[diouxXeEfFgGcspnS@]|(?<![\wÀ-ɏ%])%\d{1,2}(?![\wÀ-ɏ%])|(?<![\wÀ-ɏ$])\$[A-Za-z_]\w{0,60}|(?<![^ \t\n\r\f\v]):\w{1,40}%|(?<![\wÀ-ɏ%])%\w{2,40}%|(?<![\wÀ-ɏ:]):[a-z_]\w{1,40}\b(?![\wÀ-ɏ:])|(?<![\wÀ-ɏ])__\w{1,40}?__(?![\wÀ-ɏ]))|(?<token>\[[A-Z]\d{1,4}[A-Z]\]|###\w{1,20}###|@@\w{1,20}@@|[\u{f1900}-\u{f1917}])|(?<mnemonic>\([_&][A-Za-z0-9]\))|(?<code>\x60[^\x60\n]{1,200}\x60|(?<![\wÀ-ɏ])\w{1,60}(?:\.\w{1,60}){0,4}\(\)|(?<![\wÀ-ɏ-])--[a-z][\w-]{1,40}(?:=[\w./-]{1,60})?|(?<=[^ \t\n\r\f\v.!?] )-[A-Za-z](?![\wÀ-ɏ'’-])|(?<![\wÀ-ɏ-])[A-Za-z]\w{0,40}_\w{1,60}(?![\wÀ-ɏ-]))|(?<path>(?<![\wÀ-ɏ/])(?:~|\.{1,2})?(?:/[\w.@+-]{0,99}[\w@+-]){2,20}/?|(?<![\wÀ-ɏ])[A-Za-z]:\\[\w.\\-]{0,199}[\w\\-]|(?<![\wÀ-ɏ/.])[\w-]{1,60}\.(?:exe|dll|py|js|json|xml|html?|txt|pdf|png|jpe?g|svg|zip|gz|[ct]sv|toml|ya?ml|od[tsp]|docx?)\b)|(?<key>(?<![\wÀ-ɏ])(?:Ctrl|Alt|Shift|Cmd|Command|Option|Meta|Super|Strg)(?:[ \t\n\r\f\v]?\+[ \t\n\r\f\v]?(?:[A-Z][a-z]{2,8}|F\d{1,2}|[^ \t\n\r\f\v](?![\wÀ-ɏ]))){1,4}|(?<![\wÀ-ɏ])F\d{1,2}(?![\wÀ-ɏ]))|(?<emoji>[\u{1f1e6}-\u{1f1ff}]{2}|[\d#*]\ufe0f?\u20e3|[\u{1f300}-\u{1faff}\u2600-\u27bf\u2b00-\u2bff\u231a-\u23ff][\ufe0f\u{1f3fb}-\u{1f3ff}]{0,2}(?:\u200d[\u{1f300}-\u{1faff}\u2600-\u27bf\u2b00-\u2bff\u231a-\u23ff][\ufe0f\u{1f3fb}-\u{1f3ff}]{0,2}){0,8})|(?<symbol>[©®™°§¶†‡•→←↑↓⇒☆★])|(?<number>\d{1,40}(?:[.,:/\u00a0\u202f'’-]\d{1,40}){0,20})`, "gu");
+const COPIED = new Set(["address", "entity", "placeholder", "token", "code", "path", "emoji"]), NOT_COPIED = new Set(["tag", "message"]), MOST_COPIED = 2;
+const FIRST_COPY = 0xf1900, COPIES = Array.from({ length: 24 }, (_, i) => String.fromCodePoint(FIRST_COPY + i)), COPY = /[\u{f1900}-\u{f1917}]/gu;
+const OPENING = "([{<“‘„‚«‹\"'¿¡/\\_=@#+~*|…", UNSPACED = /[\u2e80-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\ufe30-\ufe4f\uff01-\uff60]/u;
+
 /** Open a model: the bytes of a runtime file, or {model, wasm} with the library's bytes or WebAssembly.Module as well. */
 export async function load(source) {
   const { model, wasm } = isBytes(source) ? { model: source } : source ?? {};
@@ -115,6 +121,7 @@ export class Translator {
     }
     this.card = JSON.parse(this.#counted((size) => library.exports.regard_card(this.#model, size)));
     this.layers = this.#layers();
+    this.copies = this.#copies();
   }
 
   /** Bytes of the memory that the library has taken: it grows, and never shrinks. */
@@ -141,9 +148,11 @@ export class Translator {
   /**
    * Translate a line, or an array of lines; returns an array. Throws an Error if a line cannot be translated.
    * The option `prefix`, text or token ids, is what the translation begins with; `prefixes` has one for each line.
+   * One or two placeholders, addresses and the like of a line are kept, if the model has copy tokens; not with `keep: false`.
    */
-  translate(text, { prefix, prefixes, ...options } = {}) {
-    const lines = (Array.isArray(text) ? text : [text]).map(encoded), { exports } = this.#library, count = lines.length;
+  translate(text, { prefix, prefixes, keep = true, ...options } = {}) {
+    const kept = (Array.isArray(text) ? text : [text]).map((line) => (keep && typeof line === "string" && keptSpans(line, this.copies)) || { line });
+    const lines = kept.map(({ line }) => encoded(line)), { exports } = this.#library, count = lines.length;
     const beginnings = this.#beginnings(prefixes ?? (prefix === undefined ? null : lines.map(() => prefix)), count);
     return this.#library.scoped((allocate) => {
       const given = [...this.#library.arrays(lines, allocate, 1), count, ...(beginnings ? this.#library.arrays(beginnings, allocate, 4) : [])];
@@ -152,7 +161,7 @@ export class Translator {
       try {
         const own = this.options().lengthPenalty, isComparable = (options.lengthPenalty ?? own) === own;
         const threshold = (isComparable ? this.card.search?.score_threshold : null) ?? -Infinity;
-        return lines.map((_, line) => this.#translation(result, line, threshold));
+        return kept.map(({ restore }, line) => restored(this.#translation(result, line, threshold), restore));
       } finally {
         exports.regard_free(result);
       }
@@ -180,6 +189,12 @@ export class Translator {
 
   /** Return the token ids of a text as the beginning of a translation. */
   encodeTarget(text) { return this.#ids(text, this.#library.exports.regard_encode_target); }
+
+  #copies() { // the characters of the copy tokens that both sides have
+    const { exports } = this.#library, known = (encode, isTarget) => new Set(this.#tokens(this.#ids(COPIES.join(""), encode), isTarget));
+    const [source, target] = [known(exports.regard_encode, false), known(exports.regard_encode_target, true)];
+    return COPIES.filter((character) => source.has(character) && target.has(character));
+  }
 
   #ids(text, call) {
     const line = encoded(text), capacity = line.length + 8;
@@ -363,4 +378,54 @@ export class Translator {
 function encoded(text) {
   if (typeof text !== "string") throw new Error(`translate: wanted text, or an array of lines of text, got ${typeof text}`);
   return new TextEncoder().encode(text);
+}
+
+// --- spans that are not language; see regard.data.copy_tokens for the rules, which tests compare
+
+function keptSpans(line, copies) { // the line with a copy token in the place of each span, and what puts the spans back; null: it has none, or too many
+  const spans = [];
+  for (const match of line.matchAll(SPANS)) {
+    const [kind] = Object.entries(match.groups).find(([, text]) => text !== undefined);
+    if (NOT_COPIED.has(kind)) return null;
+    if (COPIED.has(kind)) spans.push({ text: match[0], start: match.index, end: match.index + match[0].length });
+  }
+  if (!spans.length || spans.length > Math.min(MOST_COPIED, copies.length)) return null;
+  const of = new Map(), parts = [];
+  let end = 0;
+  spans.forEach((span, i) => {
+    parts.push(line.slice(end, span.start).replace(/ $/, ""), copies[i]);
+    of.set(copies[i], { span: span.text, before: lastOf(line.slice(0, span.start)), after: firstOf(line.slice(span.end)) });
+    end = span.end;
+  });
+  return { line: parts.join("") + line.slice(end), restore: (text) => withSpans(text, of) };
+}
+
+const firstOf = (text) => [...text.slice(0, 2)][0] ?? "", lastOf = (text) => [...text.slice(-2)].at(-1) ?? "";
+const isAlnum = (text) => /^[\p{L}\p{N}]+$/u.test(text);
+const hasSpaces = (left, right) => ![left, right].some((character) => /\s/.test(character) || UNSPACED.test(character));
+
+function withSpans(text, of) { // spans in the place of their characters, parted from what stands beside them
+  const parts = [];
+  let end = 0, last = null;
+  const isPartedBehind = (following) => last && isAlnum(following) && !/[가-힣]/.test(following) && !isAlnum(last.after) && hasSpaces(lastOf(last.span), following);
+  for (const match of text.matchAll(COPY)) {
+    const gap = text.slice(end, match.index), own = of.get(match[0]) ?? { span: match[0], before: "", after: "" };
+    let isParted = Boolean(last) && (own.before === " " || (own.before || own.after) === " "); // at the start, or behind another span
+    if (gap) {
+      parts.push(isPartedBehind(firstOf(gap)) ? " " : "", gap);
+      isParted = hasSpaces(lastOf(gap), firstOf(own.span)) && (["", " "].includes(own.before) ? !OPENING.includes(lastOf(gap)) : isAlnum(lastOf(gap)) && !isAlnum(own.before));
+    }
+    parts.push(isParted ? " " : "", own.span);
+    [last, end] = [own, match.index + match[0].length];
+  }
+  const rest = text.slice(end);
+  return [...parts, isPartedBehind(firstOf(rest)) ? " " : "", rest].join("");
+}
+
+function restored(translation, restore) { // in every text of it
+  if (!restore) return translation;
+  const texts = (given) => given.map(restore), words = (given) => ({ ...given, texts: texts(given.texts) });
+  const hypothesis = (one) => ({ ...one, text: restore(one.text), tokens: texts(one.tokens), targetWords: words(one.targetWords) });
+  const steps = translation.steps.map((step) => ({ ...step, candidates: step.candidates.map((one) => ({ ...one, token: restore(one.token) })) }));
+  return { ...hypothesis(translation), sourceTokens: texts(translation.sourceTokens), sourceWords: words(translation.sourceWords), nbest: translation.nbest.map(hypothesis), steps };
 }

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from regard.common.atomic import write_bytes
 from regard.common.errors import ExportError, LineWarning, UsageError
-from regard.data.languages import Languages
+from regard.data.languages import Languages, language_names
 from regard.evaluation.faithfulness import measure_faithfulness
 from regard.interchange import runtime
 from regard.interchange.parity import Parity
@@ -74,7 +74,9 @@ def _model(folder: Path, source: Path | None, languages: Languages | None) -> tu
     shown = {name: value for name, value in facts.items() if value}
     is_own = origin != DRAWN and (origin != SAMPLE or codes[0] in SAMPLE_LANGUAGES)  # of the model's language
     trust = measure_trust(folder, sentences) if is_own else None
-    return LiveModel(content, (codes[0], codes[1]), card["alignment"], example, card["readme"], shown, trust), parity
+    names = {code: language_names()[code][:2] for code in codes if code in language_names()}
+    model = LiveModel(content, (codes[0], codes[1]), card["alignment"], example, card["readme"], shown, trust, names)
+    return model, parity
 
 
 def measure_trust(folder: Path, sentences: Sequence[str]) -> Trust | None:

@@ -29,7 +29,8 @@ class LiveModel:
     """A model of a live page: its runtime file, and what the page says of it.
 
     `languages`: of source and target as in HTML, such as "en"; empty if unknown. `alignment`: the head that is shown
-    first, as in the card of the file. `example`: the text that the page opens with.
+    first, as in the card of the file. `example`: the text that the page opens with. `names`: of languages by their
+    code, in English and Korean, since few browsers know the smaller ones.
     """
 
     content: bytes
@@ -39,6 +40,7 @@ class LiveModel:
     readme: str = ""
     facts: Mapping[str, str] = field(default_factory=dict)
     trust: Trust | None = None
+    names: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
 
 def render_live_page(models: Sequence[LiveModel], wasm: bytes) -> str:
@@ -57,6 +59,7 @@ def render_live_page(models: Sequence[LiveModel], wasm: bytes) -> str:
 def _values(model: LiveModel) -> dict[str, Any]:
     return {
         "languages": model.languages,
+        "names": model.names,
         "alignment": model.alignment,
         "example": clean(model.example),
         "readme": model.readme,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 from small import SENTENCES, pairs
 
@@ -147,7 +149,7 @@ def test_what_is_written_is_recorded_though_others_are_likelier(make: Maker, kin
         translation, steps = runtime.trace(line, Constraints(), beam=3)
         assert set(translation.text) & set(COPY_CHARACTERS) == set(line) & set(COPY_CHARACTERS)
         for recorded in (steps, expected):
-            for step, after in zip(recorded, recorded[1:], strict=False):
+            for step, after in pairwise(recorded):
                 kept = [(*step.prefixes[c.beam], c.token) for c in step.candidates if c.fate == "kept"]
                 assert sorted(kept) == sorted(after.prefixes)
         for one, other in zip(steps, expected, strict=True):

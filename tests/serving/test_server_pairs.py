@@ -65,4 +65,5 @@ def test_many_languages_take_linear_time() -> None:
 
 def test_names() -> None:
     assert (language_name("ko"), language_name("sr-Latn"), language_name("qq")) == ("Korean", "Serbian (Latn)", "qq")
+    assert (language_name("hsb"), language_name("pt-BR")) == ("Upper Sorbian", "Portuguese (Brazilian)")
     assert all(code and name.strip() == name for code, name in NAMES.items())

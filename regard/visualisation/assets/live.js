@@ -519,6 +519,8 @@ const livePage = (() => {
 
   function languageName(code, otherwise) {
     if (!code) return otherwise;
+    const known = models.find(({ names }) => names?.[code])?.names[code][Number(document.documentElement.lang === "ko")];
+    if (known) return known;
     try {
       const name = new Intl.DisplayNames([document.documentElement.lang], { type: "language" }).of(code);
       return name.charAt(0).toLocaleUpperCase() + name.slice(1);

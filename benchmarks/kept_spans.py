@@ -4,7 +4,7 @@
 
 MODEL is a run folder or a runtime file, PAIRS.tsv holds sentence pairs that it was not trained on, which are repeated
 with other spans until there are enough lines. Each line has one to six spans behind words of its own; the draws are
-seeded. Printed are the lines in which every span came back once and none was invented; of spans behind a word that has
+seeded. Printed are the lines in which every span came back once and none was invented; of spans beside a word that has
 a translation by a lexicon of the pairs, and whose translation has it, the share that stands beside that; chrF of the
 output without its spans, and of the lines without spans; and the time of both, and of lines with a word in the place of
 each span, in turns, as the median of the ratios.
@@ -39,17 +39,19 @@ SPANS = (
     *("/etc/hosts", "notes.txt", "`ls -la`", "foo()", "--keep", "snake_case", "👍🏽", "👩‍👩‍👧", "🎉"),
 )
 SEED = 3
+STEM = 4
+"""Letters by which forms of a word are taken for the same."""
 
 
-def with_spans(source: str, rng: random.Random) -> tuple[str, list[tuple[str, str]]]:
-    """Return a line with one to six spans, and each of them with the word that it stands behind."""
+def with_spans(source: str, rng: random.Random) -> tuple[str, list[tuple[str, list[str]]]]:
+    """Return a line with one to six spans, and each of them with the words that it stands between."""
     words = source.split(" ")
     chosen = rng.sample(SPANS, rng.randint(1, 6))
     places = sorted(rng.randrange(len(words)) for _ in chosen)
-    behind = [(span, words[place]) for span, place in zip(chosen, places, strict=True)]
+    beside = [(span, words[place : place + 2]) for span, place in zip(chosen, places, strict=True)]
     for span, place in reversed([*zip(chosen, places, strict=True)]):
         words.insert(place + 1, span)
-    return " ".join(words), behind
+    return " ".join(words), beside
 
 
 def counted(text: str) -> Counter[str]:
@@ -59,16 +61,18 @@ def counted(text: str) -> Counter[str]:
     return Counter(text[start:end] for start, end, kind in find_spans(text) if kind in KEPT)
 
 
-def placed(output: str, behind: list[tuple[str, str]], translations: dict[str, str]) -> list[bool]:
-    """Return of each span whose word is translated as in the lexicon whether it stands beside that."""
-    found = []
-    for span, word in behind:
-        other = translations.get(word.strip(".,!?:;()").lower())
-        before, _, after = output.lower().partition(span.lower())
-        if other and other in f"{before} {after}":
-            near = [*re.findall(r"\w+", before)[-2:], *re.findall(r"\w+", after)[:2]]
-            found.append(other in near)
-    return found
+def placed(output: str, beside: list[tuple[str, list[str]]], translations: dict[str, str]) -> list[bool]:
+    """Return of each span with a word beside it that is translated as in the lexicon whether it stands beside that."""
+    are_near = []
+    for span, words in beside:
+        before, _, after = (without(part) for part in output.partition(span))
+        before, after = before.lower(), after.lower()
+        others = [translations.get(word.strip(".,!?:;()").lower(), "") for word in words]
+        around = re.findall(r"\w+", before), re.findall(r"\w+", after)
+        stems = [other[:STEM] for other in others if other and any(other in side for side in around)]
+        near = [*around[0][-2:], *around[1][:2]]
+        are_near += [any(word.startswith(stem) for word in near for stem in stems)] * bool(stems)
+    return are_near
 
 
 def main() -> None:
@@ -91,18 +95,18 @@ def main() -> None:
     pairs = [(a, b) for a, b in rows if not counted(a)]
     lexicon = Lexicon(pairs)
     chosen = [pairs[n % len(pairs)] for n in range(options.lines)]
-    lines, behind = zip(*(with_spans(source, rng) for source, _ in chosen), strict=True)
+    lines, beside = zip(*(with_spans(source, rng) for source, _ in chosen), strict=True)
 
     def translate(texts: list[str]) -> list[str]:
         return [one.text for one in translator.translate(texts, beam=options.beam)]
 
     outputs = translate([*lines])
     kept = [counted(line) == counted(output) for line, output in zip(lines, outputs, strict=True)]
-    beside = [is_there for row in zip(outputs, behind, strict=True) for is_there in placed(*row, lexicon.translations)]
+    near = [is_near for row in zip(outputs, beside, strict=True) for is_near in placed(*row, lexicon.translations)]
     print(f"{sum(kept):,} of {len(kept):,} lines have each span once and no other")
     for line, output, is_kept in [row for row in zip(lines, outputs, kept, strict=True) if not row[2]][:5]:
         print(f"  {line!r} → {output!r} ({is_kept})")
-    print(f"{sum(beside) / max(1, len(beside)):.1%} of {len(beside):,} spans beside the translation of their word")
+    print(f"{sum(near) / max(1, len(near)):.1%} of {len(near):,} spans beside the translation of a word beside them")
     plain = translate([source for source, _ in pairs])
     references = [[target for _, target in chosen]]
     scores = [

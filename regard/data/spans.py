@@ -58,7 +58,7 @@ KINDS: dict[str, tuple[str, ...]] = {
     ),
     "key": (
         r"(?<![\w])(?:Ctrl|Alt|Shift|Cmd|Command|Option|Meta|Super|Strg)"
-        r"(?:\s?\+\s?(?:[A-Z][a-z]{2,8}|F\d{1,2}|\S(?![\w]))){1,4}",
+        r"(?:\s?\+\s?(?:[A-Z][a-z]{2,8}|F\d{1,2}|[0-9A-Za-z=+.,;'/\\\[\]-](?![\w-]))){1,4}",
         r"(?<![\w])F\d{1,2}(?![\w])",
     ),
     "emoji": (

@@ -71,6 +71,13 @@ def test_letters_of_other_scripts_may_follow_without_a_space() -> None:
     assert spans == ["https://x.org/a", "--force", "foo.json", "{0}", "%s", "snake_case"]
 
 
+def test_a_key_takes_no_span_in() -> None:
+    line = "Ctrl+Alt + 🎉 Ctrl + {name} Shift + %s Ctrl + --keep Ctrl+, Ctrl+["
+    spans = [(line[start:end], kind) for start, end, kind in find_spans(line)]
+    assert [text for text, kind in spans if kind != "key"] == ["🎉", "{name}", "%s", "--keep"]
+    assert [text for text, kind in spans if kind == "key"] == ["Ctrl+Alt", "Ctrl+,", "Ctrl+["]
+
+
 def test_the_texts_of_a_message_are_language() -> None:
     line = "Saw {n, plural, =0 {no dog} one {a dog} other {{n} dogs}} }} today"
     assert [line[start:end] for start, end, _ in find_spans(line)] == [

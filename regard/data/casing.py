@@ -9,6 +9,7 @@ from typing import NamedTuple
 TITLE_WORDS, TITLE_SHARE = 4, 0.75
 """Words of a line, and the share of them with a capital, from which on it is a title and no name or label."""
 _WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")
+_START = re.compile(r"(?:\A[\W\d_]*|[.!?…][^\w\s]{0,4}\s{1,4}[^\w\s]{0,4})[^\W\d_]")
 _CODE = re.compile(r"\s*>>\w+<<")
 Encode = Callable[[str], list[int]]
 """Returns the token ids of a text."""
@@ -36,17 +37,11 @@ def in_known_case(line: str, encode: Encode) -> KnownCase:
     if not is_capital and (len(words) < TITLE_WORDS or capitalised < TITLE_SHARE * len(words)):
         return KnownCase(line)
     known = _WORD.sub(lambda match: _known(match[0], encode), rest)
-    first = next(index for index, letter in enumerate(known) if letter.lower() != letter.upper())
-    known = known[:first] + known[first].upper() + known[first + 1 :]
+    known = _START.sub(lambda match: match[0].upper(), known)
     return KnownCase(code + known, is_capital and known != rest)
 
 
 def _known(word: str, encode: Encode) -> str:
-    """Return a word in the letters that make the fewest tokens; of those with one, the most frequent.
-
-    A word of capitals that is a token, such as PDF, is known as it is.
-    """
-    if len(word) > 1 and word.isupper() and len(encode(word)) == 1:
-        return word
+    """Return a word in the letters that make the fewest tokens; of those with one, the most frequent."""
     forms = dict.fromkeys([word.lower(), word.capitalize(), word])
     return min(forms, key=lambda form: (len(ids := encode(form)), ids[0] if len(ids) == 1 else 0))

@@ -7,7 +7,7 @@ import pytest
 from regard.data.casing import KnownCase, in_known_case
 from regard.data.tokenizer import Tokenizer, TokenizerSettings
 
-TEXT = ["Open the file in a new window", "Close the window of Regard", "Save a PDF file", "Print the PDF"] * 20
+TEXT = ["Open the file in a new window", "Close the window of Regard", "Save a PDF file", "Print the PDF"] * 20 + ["A AND B IN C"]
 ENCODE = Tokenizer.train(TEXT, TEXT, TokenizerSettings(size=370)).source.encode
 
 
@@ -17,9 +17,11 @@ ENCODE = Tokenizer.train(TEXT, TEXT, TokenizerSettings(size=370)).source.encode
         ("OPEN THE FILE", "Open the file"),
         ("THE WINDOW OF REGARD!", "The window of Regard!"),
         ("SAVE A PDF FILE.", "Save a PDF file."),
+        ("IN A FILE IN A WINDOW", "In a file in a window"),
         (">>deu<< OPEN THE FILE", ">>deu<< Open the file"),
         ("“OPEN” — 12 FILES", "“Open” — 12 files"),
         ("OPEN \U000f1900 FILE", "Open \U000f1900 file"),
+        ("SAVE THE FILE. 2) PRINT IT! “CLOSE THE WINDOW”", "Save the file. 2) print it! “Close the window”"),
     ],
 )
 def test_capitals_become_known_letters_and_come_back(line: str, known: str) -> None:

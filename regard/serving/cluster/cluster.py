@@ -17,7 +17,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from regard.common.errors import MissingExtra, UsageError, WorkerError
+from regard.common.errors import UsageError, WorkerError
+from regard.common.lazy import needs_extra
 
 LOCAL = "local"
 _CONNECT_SECONDS = 10  # until a machine answers
@@ -111,13 +112,8 @@ def cores_of(ray: Any) -> int:
 def _import_ray() -> Any:
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nothing is sent anywhere
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # else a warning at each start
-    try:
-        with _quiet():
-            import ray
-    except ModuleNotFoundError as problem:
-        if problem.name is None or problem.name.split(".")[0] != "ray":
-            raise
-        raise MissingExtra(problem.name, "scale", "`cluster=`") from None
+    with needs_extra("scale", "`cluster=`", ["ray"]), _quiet():
+        import ray
     for name in ("ray", "ray._private.authentication.authentication_token_setup"):  # it would tell every step
         logging.getLogger(name).setLevel(logging.ERROR)
     return ray

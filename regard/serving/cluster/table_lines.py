@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from regard.common.errors import DataError, MissingExtra
+from regard.common.errors import DataError
+from regard.common.lazy import needs_extra
 from regard.data.text import is_too_long, too_long
 from regard.pipeline.bulk import Lines
 
@@ -58,11 +59,9 @@ class TableLines(Lines):
 
     def _fragments(self) -> list[Any]:
         """Return the files, sorted by name. Raises DataError, with all causes, if one has no such column of texts."""
-        try:
+        with needs_extra("scale", "`column=`", ["pyarrow"]):
             import pyarrow as pa
             from pyarrow import dataset
-        except ModuleNotFoundError:
-            raise MissingExtra("pyarrow", "scale", "`column=`") from None
         try:
             fragments = sorted(self._dataset(dataset).get_fragments(), key=lambda fragment: str(fragment.path))
             schemas = [fragment.physical_schema for fragment in fragments]

@@ -164,8 +164,7 @@ def _check_rereadable(data: CorpusSettings) -> None:
             if not is_address:
                 raise  # what opens addresses raises exceptions of any class
             causes.append(f"{path}: cannot be read ({reason_of(problem)}); check the address")
-    if causes:
-        raise DataError(*causes)
+    DataError.raise_all(causes)
 
 
 def _prepare_captions(request: _DataRequest, images: ImageSettings) -> PreparedData:
@@ -203,8 +202,7 @@ def _read_links(data: CorpusSettings, train: Mapping[str, TrainingCorpus]) -> di
             links[name] = read_word_links(path, train[name], train[name].report.read, name, data.max_line)
         except DataError as problem:
             causes += problem.causes
-    if causes:
-        raise DataError(*causes)
+    DataError.raise_all(causes)
     return links
 
 

@@ -57,8 +57,7 @@ def export(
     if out.exists() and not is_runtime_file(out):
         raise ExportError(f"{out}: there is something already that is no runtime file; choose a new name, or remove it")
     model = load_folder(folder)
-    if causes := obstacles(model):
-        raise ExportError(*(f"{folder}: {cause}" for cause in causes))
+    ExportError.raise_all(f"{folder}: {cause}" for cause in obstacles(model))
     packed = pack_model(model.model, precision)
     if embeddings == "packed":
         share_embeddings(packed)
@@ -176,8 +175,7 @@ def _check(parity: Parity, precision: Precision) -> None:
         causes.append(f"scores differ by {parity.difference:.2g}, at most {limit:g} is allowed")
     if min(parity.agreement(GREEDY), parity.agreement(BEAM)) < least:
         causes.append(f"fewer than {least:.0%} of the translations are the same")
-    if causes:
-        raise ExportError(
-            *(f"the runtime file does not translate as the model does: {cause}" for cause in causes),
-            f"{parity}; this is a bug in Regard: please report it",
-        )
+    ExportError.raise_all(
+        (f"the runtime file does not translate as the model does: {cause}" for cause in causes),
+        f"{parity}; this is a bug in Regard: please report it",
+    )

@@ -67,12 +67,10 @@ def _check(parameters: Mapping[str, Tensor], tensors: Mapping[str, Tensor], path
             problems.append(f"{path}: weights {name} have another shape: expected {expected}, got {got}")
         elif not bool(torch.isfinite(tensors[name]).all()):
             problems.append(f"{path}: weights {name} hold NaN or infinite values")
-    if not problems:
-        return
     more = [f"and {len(problems) - MAX_PROBLEMS} more"] if len(problems) > MAX_PROBLEMS else []
     hint = "set model.encoder's depths, width, block and stem to those of the pretrained network"
     if not is_complete:
         hint = "set model.encoder.name to the network that these weights belong to, as timm names it"
     if "bn1.running_mean" in unexpected:
         hint += ", and set model.encoder.norm = 'batch': these weights come with running statistics"
-    raise TrainingError(*sorted(problems)[:MAX_PROBLEMS], *more, hint)
+    TrainingError.raise_all(sorted(problems)[:MAX_PROBLEMS], *more, hint)

@@ -208,8 +208,7 @@ def _read_card(path: Path, content: bytes) -> dict[str, Any]:
     except (ValueError, TypeError) as problem:
         raise ModelFolderError(f"{path}: its card is no table ({problem}); export the model again") from None
     flaws = [f"{path}: its card, {name[:50]}: {flaw}" for name, value in card.items() if (flaw := _flaw(name, value))]
-    if flaws:
-        raise ModelFolderError(*flaws[:20], f"{path}: export the model again")
+    ModelFolderError.raise_all(flaws[:20], f"{path}: export the model again")
     return card
 
 

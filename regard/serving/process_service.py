@@ -94,8 +94,7 @@ class ProcessService:
             self._merge_languages()
             if other := [problem for problem in problems if not isinstance(problem, RegardError)]:
                 raise other[0]
-            if problems:
-                raise ModelFolderError(*(str(cause) for problem in problems for cause in problem.args[0].split("\n")))
+            ModelFolderError.raise_all(str(cause) for problem in problems for cause in problem.args[0].split("\n"))
         except BaseException:
             await self.close()
             raise

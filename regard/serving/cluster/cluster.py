@@ -202,8 +202,7 @@ def _check_versions(ray: Any, address: str) -> None:
             raise WorkerError(f"machine {host} of the cluster {address} does not start a worker: {reason}") from None
         if there != version():
             causes.append(f"machine {host}: has regard {there}, wanted {version()} as here")
-    if causes:
-        raise UsageError(*dict.fromkeys(causes), f"`cluster={address}`: install the same versions on every machine")
+    UsageError.raise_all(dict.fromkeys(causes), f"`cluster={address}`: install the same versions on every machine")
 
 
 @contextlib.contextmanager

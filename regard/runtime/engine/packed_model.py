@@ -72,7 +72,7 @@ def _encoder_program(model: Model, precision: Precision) -> EncoderProgram | Non
     encoder = model.encoder
     if isinstance(encoder, TransformerEncoder) and transformer.why_not(encoder) is None:
         return transformer.encoder_program(encoder, precision)
-    if isinstance(encoder, RecurrentEncoder) and recurrent.encoder_why_not(encoder) is None:
+    if isinstance(encoder, RecurrentEncoder) and encoder.cell in recurrent.CELLS:
         return recurrent.encoder_program(encoder, precision)
     if isinstance(encoder, ConvolutionalEncoder):
         return convolutional.encoder_program(encoder, precision)

@@ -22,11 +22,6 @@ def why_not(decoder: AnyDecoder) -> str | None:
     return None if cell in CELLS else f"the decoder's cell {cell.__name__} has no program"
 
 
-def encoder_why_not(encoder: RecurrentEncoder) -> str | None:
-    """Return what of this encoder the programs do not support; None if they support all."""
-    return None if encoder.cell in CELLS else f"the encoder's cell {encoder.cell.__name__} has no program"
-
-
 def encoder_program(encoder: RecurrentEncoder, precision: Precision) -> EncoderProgram:
     """Build the encoder's program, for sentences that stand one after another."""
     b = Builder(precision)

@@ -18,7 +18,7 @@ from sacrebleu.metrics.chrf import CHRF
 from regard.comparison.result import Breakdown, Bucket, TestSet
 from regard.comparison.test_data import TrainingWords
 from regard.evaluation.caption_metrics import words
-from regard.evaluation.length_buckets import DRAWS, EDGES, SEED
+from regard.evaluation.length_buckets import DRAWS, SEED, length_ranges
 
 FREQUENCIES = (0, 1, 2, 3, 4, 5, 10, 100, 1000)
 """Buckets of word frequency begin at these numbers of occurrences, as those of compare-mt do."""
@@ -127,12 +127,6 @@ def _by_length(test: TestSet, measure: _Measure, of_references: bool) -> Breakdo
         rows = np.array([i for i, length in enumerate(lengths) if first <= length <= last], np.int64)
         groups.append(_Group(f"{first}–{last}" if first < last else f"{first}", first, last, rows))
     return Breakdown("length", measure.name, unit, measure.buckets([g for g in groups if len(g.rows) > 1]))
-
-
-def length_ranges(longest: int) -> list[tuple[int, int]]:
-    """Return the first and last length of each bucket."""
-    edges = [*(edge for edge in EDGES if edge < longest), max(longest, 1)]
-    return list(zip([1, *(edge + 1 for edge in edges[:-1])], edges, strict=True))
 
 
 def _by_seen_sources(test: TestSet, measure: _Measure, known: Mapping[str, int]) -> Breakdown:

@@ -32,16 +32,19 @@ def by_length(
     A bucket needs two sentences; words are separated by spaces.
     """
     lengths = [len(source.split()) for source in sources]
-    longest = max(lengths, default=0)
-    edges = [*(edge for edge in EDGES if edge < longest), longest]
-    buckets, first = [], 1
-    for last in edges:
+    buckets = []
+    for first, last in length_ranges(max(lengths, default=0)):
         rows = [i for i, length in enumerate(lengths) if first <= length <= last]
         if len(rows) > 1:
             selected = [[lines[i] for i in rows] for lines in references]
             buckets.append(LengthBucket(first, last, len(rows), *_with_interval([outputs[i] for i in rows], selected)))
-        first = last + 1
     return buckets
+
+
+def length_ranges(longest: int) -> list[tuple[int, int]]:
+    """Return the first and last length of each bucket."""
+    edges = [*(edge for edge in EDGES if edge < longest), max(longest, 1)]
+    return list(zip([1, *(edge + 1 for edge in edges[:-1])], edges, strict=True))
 
 
 def _with_interval(outputs: list[str], references: list[list[str]]) -> tuple[float, float, float]:

@@ -11,10 +11,11 @@ import pytest
 import sacrebleu
 
 from regard.comparison import result
-from regard.comparison.breakdowns import FREQUENCIES, breakdowns, frequency_bucket, interval, length_ranges
+from regard.comparison.breakdowns import FREQUENCIES, breakdowns, frequency_bucket, interval
 from regard.comparison.result import Breakdown
 from regard.comparison.test_data import TrainingWords, count_words
 from regard.evaluation.caption_metrics import words
+from regard.evaluation.length_buckets import length_ranges
 
 VOCABULARY = [f"w{n}" for n in range(40)]
 

@@ -6,7 +6,7 @@ import csv
 import io
 import os
 from collections.abc import Iterable, Sequence
-from itertools import chain, count
+from itertools import chain, count, zip_longest
 from pathlib import Path
 
 from regard.common.atomic import write_text
@@ -38,7 +38,7 @@ def write_files(comparison: Comparison, out: Path) -> None:
     _write_csv(out / "sentences.csv", _sentences(comparison))
     texts = out / "texts"
     texts.mkdir(exist_ok=True)
-    for number, lines in enumerate(zip_references(comparison), 1):
+    for number, lines in enumerate(zip_longest(*comparison.test.references, fillvalue=""), 1):
         write_lines(texts / f"reference{number}.txt", lines)
     for name, run in zip(_file_names([run.name for run in comparison.runs]), comparison.runs, strict=True):
         write_lines(texts / f"{name}.txt", run.outputs)
@@ -53,12 +53,6 @@ def _draw_figures(comparison: Comparison, folder: Path) -> None:
         chart = breakdown_chart(comparison, part, breakdown_title(part))
         if chart is not None:
             save(chart, folder / f"{part.key}.svg")
-
-
-def zip_references(comparison: Comparison) -> list[list[str]]:
-    """Return the references line by line; an item that has fewer has empty lines there."""
-    most = max((len(texts) for texts in comparison.test.references), default=0)
-    return [[texts[n] if n < len(texts) else "" for texts in comparison.test.references] for n in range(most)]
 
 
 def _file_names(names: Sequence[str]) -> list[str]:

@@ -71,11 +71,9 @@ class TimmEncoder(ImageEncoder):
     @cached_property
     def cell_centre(self) -> float:
         """Middle of the cell, or its corner: whichever is nearer to the measured centre of the receptive field."""
-        corner, measured = 0.5 / self.stride, _receptive_centre(self._feature_map, self.stride, self._device())
+        measured = _receptive_centre(self._feature_map, self.stride, self.projection.weight.device)
+        corner = 0.5 / self.stride
         return 0.5 if abs(measured - 0.5) < abs(measured - corner) else corner
-
-    def _device(self) -> torch.device:
-        return self.projection.weight.device
 
     def forward(self, batch: Batch) -> Encoded:
         x, keep = normalise_pixels(batch)

@@ -128,11 +128,11 @@ class PyTorchEngine:
             options["beam"] = options["nbest"]
         if kind == "caption":
             options.pop("alignments", None)
-            images = [_decoded(call["image"]) for call in calls]
+            images = [base64.b64decode(call["image"]) for call in calls]
             captions = self._pipeline.caption(images, readings=wants_attention, **options)
             return [{"lines": [_line(caption)]} for caption in captions]
         if kind == "explain_image":
-            shown = (explain_caption(self._pipeline, _decoded(call["image"])) for call in calls)
+            shown = (explain_caption(self._pipeline, base64.b64decode(call["image"])) for call in calls)
             pages = (page_data(each.data, each.caption.text, ("", "")) for each in shown)
             return [{"explanation": RawJson(list(json_pieces(page)))} for page in pages]
         if kind == "translate":
@@ -153,10 +153,6 @@ class PyTorchEngine:
         results = [_line(translation, notes[index]) for index, translation in enumerate(translations)]
         counts = [len(call["lines"]) for call in calls]
         return [{"lines": [results.pop(0) for _ in range(count)]} for count in counts]
-
-
-def _decoded(image: str) -> bytes:
-    return base64.b64decode(image)
 
 
 def _line(result: Any, notes: Sequence[str] = ()) -> Message:

@@ -153,7 +153,9 @@ class EnginePool:
                     return
                 except EngineDied:
                     if has_begun or attempt == ATTEMPTS - 1:
-                        raise _died(attempt + 1) from None
+                        raise ModelFolderError(
+                            f"the process that translated this ended {attempt + 1} times while it did; send less text"
+                        ) from None
 
     async def _choose(self) -> EngineProcess:
         """Return the process with the fewest open calls, as soon as there is one. Raises Overloaded if none is soon."""
@@ -222,7 +224,3 @@ class EnginePool:
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
-
-
-def _died(attempts: int) -> RegardError:
-    return ModelFolderError(f"the process that translated this ended {attempts} times while it did; send less text")

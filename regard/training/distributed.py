@@ -94,7 +94,8 @@ class World:
     def _exchanged(self, numbers: Sequence[float], exchange: Callable[[Tensor], object]) -> list[float]:
         if self.size == 1:
             return list(numbers)
-        values = torch.tensor(numbers, dtype=torch.float64, device=_message_device())
+        device = "cuda" if dist.get_backend() == "nccl" else "cpu"  # from which the backend sends
+        values = torch.tensor(numbers, dtype=torch.float64, device=device)
         exchange(values)
         return [float(value) for value in values]
 
@@ -174,8 +175,3 @@ def _buckets(gradients: Sequence[Tensor]) -> Iterator[list[Tensor]]:
         bucket.append(gradient)
     if bucket:
         yield bucket
-
-
-def _message_device() -> str:
-    """The device from which the backend sends."""
-    return "cuda" if dist.get_backend() == "nccl" else "cpu"

@@ -85,22 +85,15 @@ def read_lines(path: str | Path) -> list[str]:
     return read_file(path).lines
 
 
-def read_files(paths: Iterable[str | Path]) -> list[TextFile]:
-    """Read several files. Raises DataError with what is wrong with any of them."""
-    files: list[TextFile] = []
-    causes: list[str] = []
+def read_parallel(paths: Sequence[str | Path]) -> list[list[str]]:
+    """Read files that correspond line by line. Raises DataError, with all causes, if their lengths differ."""
+    files, causes = list[list[str]](), list[str]()
     for path in paths:
         try:
-            files.append(read_file(path))
+            files.append(read_lines(path))
         except DataError as problem:
             causes += problem.causes
     DataError.raise_all(causes)
-    return files
-
-
-def read_parallel(paths: Sequence[str | Path]) -> list[list[str]]:
-    """Read files that correspond line by line. Raises DataError, with all causes, if their lengths differ."""
-    files = [file.lines for file in read_files(paths)]
     DataError.raise_all(
         f"{path} has {len(lines)} lines and {paths[0]} has {len(files[0])}; give files whose lines belong together"
         for path, lines in zip(paths, files, strict=True)

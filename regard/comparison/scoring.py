@@ -41,11 +41,10 @@ def score_groups(
     results: dict[str, tuple[RunScore, ...]] = {}
     for group in groups:
         named = [(name, outputs[name]) for name in group]
-        scored = (
-            _score_captions(test, named, tokenize)
-            if tokenize is not None
-            else _score_translations(test, named, ter, bleu)
-        )
+        if tokenize is None:
+            scored = _score_translations(test, named, ter, bleu)
+        else:
+            scored = _score_captions(test, named, tokenize)
         results |= {name: scores for name, scores in scored.items() if name not in results}
     return results
 

@@ -130,11 +130,9 @@ def _next_step(out: Path, journal: Sequence[Mapping[str, Any]], by_patience: boo
 def render_report(report: TrainingReport, name: str, journal: Sequence[Mapping[str, Any]], data: Sequence[str]) -> str:
     """Render the page; `data`: lines on the corpora and on what was dropped of them."""
     points = tuple((event["update"], event["chrf"]) for event in validations(journal))
-    curve = (
-        [Chart("", (Panel("chrF on validation pairs", "updates", (Series("chrF", points),)),))]
-        if len(points) > 1
-        else []
-    )
+    curve = []
+    if len(points) > 1:
+        curve = [Chart("", (Panel("chrF on validation pairs", "updates", (Series("chrF", points),)),))]
     ranked = sorted(report.pairs, key=lambda pair: pair.chrf, reverse=True)
     good = ranked[:SHOWN]
     return make_page(

@@ -45,14 +45,9 @@ def draw_heads(translator: Translator, explanation: Explanation, options: HeadOp
         )
     layer, shifted = _layer(translator, readings, options)
     count = len(readings.weights[names[0] if layer is None else layer])
-    causes = [
-        *(
-            [f"--layer {options.layer}: this model's layers of {ROLES[options.role]} end with {len(names)}"]
-            if layer is None
-            else []
-        ),
-        *(f"--head {head}: the heads of a layer end with {count}" for head in options.heads if head > count),
-    ]
+    causes = [f"--head {head}: the heads of a layer end with {count}" for head in options.heads if head > count]
+    if layer is None:
+        causes.insert(0, f"--layer {options.layer}: this model's layers of {ROLES[options.role]} end with {len(names)}")
     rows, columns = _words(readings, options.role)
     word = None if options.word is None else _place(options.word, rows, causes)
     if causes or layer is None:

@@ -51,11 +51,9 @@ class _Recorder:
 def _forced(beams: Beams, logits: Tensor) -> dict[int, float]:
     """Return the token that the prefix forces, and its log-probability; nothing after the prefix."""
     (task,), length = beams.tasks, int(beams.lengths[0])
-    return (
-        {task.prefix[length]: float(logits.float().log_softmax(-1)[task.prefix[length]])}
-        if length < len(task.prefix)
-        else {}
-    )
+    if length >= len(task.prefix):
+        return {}
+    return {task.prefix[length]: float(logits.float().log_softmax(-1)[task.prefix[length]])}
 
 
 def _fates(beams: Beams, result: StepResult) -> dict[Prefix, Fate]:

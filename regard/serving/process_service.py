@@ -207,10 +207,8 @@ class ProcessService:
             host.state = state
             try:
                 about = await host.pool.replace(await _prepared(host.path, self._settings.precision))
-                host.model, host.language_id = (
-                    _served_model(name, about, host.languages),
-                    _language_id(about, host.languages),
-                )
+                model = _served_model(name, about, host.languages)
+                host.model, host.language_id = model, _language_id(about, host.languages)
                 self._merge_languages()
                 self._log(f"{name}: loaded again, its files have changed")
             except (RegardError, OSError) as problem:

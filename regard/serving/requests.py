@@ -244,11 +244,8 @@ def _sentences(kind: type[Parameters], problem: pydantic.ValidationError) -> lis
         message = error["msg"].removeprefix("Value error, ")
         if error["type"] == "extra_forbidden":
             close = difflib.get_close_matches(name[:50], known, 1)
-            names = (
-                ""
-                if any("; there are: " in sentence for sentence in sentences.values())
-                else f"; there are: {', '.join(known)}"
-            )
+            are_named = any("; there are: " in sentence for sentence in sentences.values())
+            names = "" if are_named else f"; there are: {', '.join(known)}"
             sentence = f"unknown parameter {excerpt(name)}" + (f"; did you mean `{close[0]}`?" if close else names)
         elif error["type"] == "missing":
             sentence = f"`{name}` is missing"

@@ -118,10 +118,8 @@ class LibraryModel:
         """Return the completions of phrases as the library takes them, made once."""
         if phrase not in self._tables:
             ways = sorted(phrase.completions, key=lambda way: (len(way[0]), way[0]))
-            text, table = (
-                np.frombuffer(b"".join(way[0] for way in ways) + b" ", np.uint8),
-                np.zeros(len(ways), COMPLETION),
-            )
+            text = np.frombuffer(b"".join(way[0] for way in ways) + b" ", np.uint8)
+            table = np.zeros(len(ways), COMPLETION)
             for row, (before, token, at_boundary) in zip(table, ways, strict=True):
                 row["size"], row["token"], row["at_boundary"] = len(before), token, at_boundary
             table["before"] = text.ctypes.data + np.cumsum(table["size"]) - table["size"]

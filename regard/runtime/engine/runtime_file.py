@@ -287,16 +287,10 @@ def _settings(
         search.longest_source or -1, search.max_line, search.max_whole,
     )  # fmt: skip
     parameters = sum(parameter.numel() for parameter in packed.model.parameters())
-    alignment = (
-        (-1, -1, 0, 0)
-        if choice is None
-        else (
-            names.index(choice.layer),
-            -1 if choice.head is None else choice.head,
-            int(choice.shifted),
-            SYMMETRIES.index(choice.symmetry),
-        )
-    )
+    alignment = (-1, -1, 0, 0)
+    if choice is not None:
+        head = -1 if choice.head is None else choice.head
+        alignment = (names.index(choice.layer), head, int(choice.shifted), SYMMETRIES.index(choice.symmetry))
     penalties = (search.length_penalty, search.max_ratio)
     return struct.pack(
         f"<{len(integers)}i2d6i", *integers, *penalties, *alignment, parameters // 1000, not search.splits_sentences

@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from regard.common.shapes import Float, Int, Tensor
-from regard.models.interface import Batch, Model, top_tokens
+from regard.models.interface import Batch, Model, TopTokens, top_tokens
 
 
 @dataclass(frozen=True)
@@ -77,9 +77,7 @@ class Ensemble(nn.Module):
         log_probs = torch.stack([part.log_softmax(-1) for part in logits])
         return log_probs.logsumexp(0) - math.log(len(self._all))
 
-    def top_tokens(
-        self, features: tuple[Tensor, ...], k: int, suppressed: Sequence[int] = ()
-    ) -> tuple[Float[Tensor, "N k"], Int[Tensor, "N k"], Float[Tensor, " N"]]:
+    def top_tokens(self, features: tuple[Tensor, ...], k: int, suppressed: Sequence[int] = ()) -> TopTokens:
         return top_tokens(self.project(tuple(part[:, -1:] for part in features))[:, 0], k, suppressed)
 
     def forward(self, batch: Batch, target_in: Int[Tensor, "B T"]) -> tuple[Tensor, ...]:

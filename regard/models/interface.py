@@ -17,6 +17,8 @@ from regard.layers.embedding import Embedding, OutputProjection
 
 SourceInput = Sequence[int] | Tensor
 """One source: the token ids of a sentence, or the pixels (C, Y, X) of an image."""
+TopTokens = tuple[Float[Tensor, "N k"], Int[Tensor, "N k"], Float[Tensor, " N"]]
+"""Log-probabilities of the likeliest tokens, their ids, and the log-probability of EOS."""
 PIXELS_PER_ENTRY = 16 * 16
 """Estimate for batching: an image encoder's cells are not known there."""
 
@@ -199,9 +201,7 @@ class Model(nn.Module):
     def project(self, features: Float[Tensor, "N T D"]) -> Float[Tensor, "N T V"]:
         return self.decoder.project(features)
 
-    def top_tokens(
-        self, features: Float[Tensor, "N T D"], k: int, suppressed: Sequence[int] = ()
-    ) -> tuple[Float[Tensor, "N k"], Int[Tensor, "N k"], Float[Tensor, " N"]]:
+    def top_tokens(self, features: Float[Tensor, "N T D"], k: int, suppressed: Sequence[int] = ()) -> TopTokens:
         """Return the k likeliest next tokens of each hypothesis, after the last position: see `top_tokens`.
 
         A method, so that a faster engine may do without the logits of the whole vocabulary.
@@ -221,9 +221,7 @@ class Model(nn.Module):
         return self.decoder.step(target_in, state, source)[0]
 
 
-def top_tokens(
-    logits: Float[Tensor, "N V"], k: int, suppressed: Sequence[int] = ()
-) -> tuple[Float[Tensor, "N k"], Int[Tensor, "N k"], Float[Tensor, " N"]]:
+def top_tokens(logits: Float[Tensor, "N V"], k: int, suppressed: Sequence[int] = ()) -> TopTokens:
     """Return the log-probabilities of each row's k likeliest tokens in falling order, their ids, and that of EOS.
 
     All are normalised over the full vocabulary: `suppressed` tokens are left out of the k, not out of the softmax.

@@ -21,6 +21,8 @@ from regard.layers.residual import to_autocast
 from regard.layers.rnn import RNN_CLASSES, continue_rnn, run_rnn
 from regard.models.interface import Batch, Decoder, Encoded, Encoder, EncoderSizes, Source, State
 
+Tensors = dict[str, Tensor]  # of a state, by name
+
 
 class RecurrentEncoderSettings(Settings):
     """Recurrent encoder, unidirectional or bidirectional."""
@@ -228,9 +230,7 @@ class RecurrentDecoder(_RecurrentDecoder):
         features, tensors = orders[self.order](self._embed(tokens), state.tensors, source)
         return features, State(state.position + tokens.shape[1], tensors, {})
 
-    def _attend_then_step(
-        self, embedded: Tensor, before: dict[str, Tensor], source: Source
-    ) -> tuple[Tensor, dict[str, Tensor]]:
+    def _attend_then_step(self, embedded: Tensor, before: Tensors, source: Source) -> tuple[Tensor, Tensors]:
         """Bahdanau attention: c = attend(previous h), h = cell([y; c], h), features tanh(W [h; c; y])."""
         input_projs = self.cells[0].input(embedded).unbind(1)  # type: ignore[operator]
         query, context_proj = _deferred(self.cross_attention.query), DeferredLinear.from_layer(self.context_proj)
@@ -245,17 +245,13 @@ class RecurrentDecoder(_RecurrentDecoder):
             contexts.append(context)
         return self._readout(torch.stack(tops, 1), torch.cat(contexts, 1), embedded), {"states": states}
 
-    def _step_then_attend(
-        self, embedded: Tensor, before: dict[str, Tensor], source: Source
-    ) -> tuple[Tensor, dict[str, Tensor]]:
+    def _step_then_attend(self, embedded: Tensor, before: Tensors, source: Source) -> tuple[Tensor, Tensors]:
         """Luong attention: h = cell(y, h), c = attend(h), features tanh(W [h; c]), for all positions in one call."""
         tops, states = self._run_cells(embedded, before["states"])
         context = self._gated(self.cross_attention(tops, source.memories[0]), tops)
         return self._readout(tops, context), {"states": states}
 
-    def _input_feeding(
-        self, embedded: Tensor, before: dict[str, Tensor], source: Source
-    ) -> tuple[Tensor, dict[str, Tensor]]:
+    def _input_feeding(self, embedded: Tensor, before: Tensors, source: Source) -> tuple[Tensor, Tensors]:
         """Luong attention with input feeding: h = cell([y; previous features], h)."""
         input_projs = self.cells[0].input(embedded).unbind(1)  # type: ignore[operator]
         query, context_proj = _deferred(self.cross_attention.query), DeferredLinear.from_layer(self.context_proj)

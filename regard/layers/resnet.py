@@ -50,9 +50,6 @@ class GroupNorm(nn.GroupNorm):
 class FrozenBatchNorm(nn.Module):
     """Batch normalisation with fixed running statistics, those of pretrained weights."""
 
-    running_mean: Tensor
-    running_var: Tensor
-
     def __init__(self, channels: int) -> None:
         super().__init__()
         self.weight, self.bias = nn.Parameter(torch.ones(channels)), nn.Parameter(torch.zeros(channels))

@@ -43,12 +43,7 @@ def encoder_program(encoder: RecurrentEncoder, precision: Precision) -> EncoderP
     return EncoderProgram(b.build(), x, embedded, order, H)
 
 
-def memory_program(
-    decoder: AnyDecoder,
-    size: int,
-    embedded: int,  # noqa: ARG001
-    precision: Precision,
-) -> tuple[Program, int] | None:
+def memory_program(decoder: AnyDecoder, size: int, embedded: int, precision: Precision) -> tuple[Program, int] | None:  # noqa: ARG001
     """Build the program from encoder outputs to the memory, and the numbers of one entry; None without attention."""
     if not isinstance(decoder, RecurrentDecoder):
         return None

@@ -224,11 +224,9 @@ def dry_run(request: TrainRequest, device: str = "auto", report: Report | None =
         return list(report_run(model, recipe, data.batches, session.device, timed, processes))
 
 
-def plan_training(
-    request: TrainRequest, device: str = "auto", threads: int | None = None, report: Report | None = None
-) -> TrainPlan:
+def plan_training(request: TrainRequest, device: str = "auto", threads: int | None = None) -> TrainPlan:
     """Read the data of a run and time a few updates. Writes nothing."""
-    with torch_threads(threads), _rehearsal(request, device, report) as (session, recipe, data):
+    with torch_threads(threads), _rehearsal(request, device, None) as (session, recipe, data):
         vocabularies = len(data.tokenizer.source), len(data.tokenizer.target)
         timed = trial(recipe, data.batches, vocabularies, session.device)
         stats = data.batches.epoch_stats

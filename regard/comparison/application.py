@@ -12,11 +12,10 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import Any
 
 import torch
 from sacrebleu import __version__ as sacrebleu_version
-from typing_extensions import Unpack
 
 from regard.common.errors import DataError, RegardError, UsageError
 from regard.common.version import __version__
@@ -86,25 +85,6 @@ class CompareRequest:
     ter: bool = True
 
 
-class FileOptions(TypedDict, total=False):
-    """The files of `compare`: to train on, as in `regard.train`, and to test on."""
-
-    source: str | Path | None
-    target: str | Path | None
-    pairs: str | Path | None
-    valid_source: str | Path | None
-    valid_target: str | Path | None
-    valid_pairs: str | Path | None
-    test_source: str | Path | None
-    test_target: str | Path | Sequence[str | Path]
-    test_pairs: str | Path | None
-    test_alignments: str | Path | None
-    images: str | Path | None
-    captions: str | Path | None
-    valid_captions: str | Path | None
-    test_captions: str | Path | None
-
-
 def compare(
     runs: Sequence[str | Path] | Mapping[str, str | Path] = (),
     *,
@@ -124,7 +104,7 @@ def compare(
     device: str = "auto",
     threads: int | None = None,
     report: Report | None = None,
-    **files: Unpack[FileOptions],
+    **files: str | Path | Sequence[str | Path] | None,
 ) -> Comparison:
     """Compare runs, models to be trained, and outputs of other systems; write report, JSON and CSV into `out`.
 
@@ -161,13 +141,12 @@ def compare(
     return compare_request(request, Path(out), device, threads, report)
 
 
-def _files(options: FileOptions) -> Files:
+def _files(options: Mapping[str, str | Path | Sequence[str | Path] | None]) -> Files:
     """Make the files of a comparison. Raises UsageError for an unknown keyword."""
     values: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
-    if unknown := values.keys() - FileOptions.__annotations__.keys():
-        raise UsageError(
-            f"compare has no argument {sorted(unknown)[0]!r}; files are {', '.join(FileOptions.__annotations__)}"
-        )
+    known = Files.__annotations__
+    if unknown := values.keys() - known.keys():
+        raise UsageError(f"compare has no argument {sorted(unknown)[0]!r}; files are {', '.join(known)}")
     tests = values.pop("test_target", ())
     references = [tests] if isinstance(tests, (str, Path)) else tests
     return Files(test_target=tuple(map(str, references)), **{name: str(path) for name, path in values.items()})

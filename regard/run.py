@@ -68,18 +68,9 @@ from regard.training.run_report import report_run
 from regard.training.script_check import check_scripts
 from regard.training.tensorboard_log import with_tensorboard
 
-RUN_FILES = [
-    CONFIG,
-    WEIGHTS,
-    ALIGNMENT,
-    LANGUAGES,
-    "train.toml",
-    "journal.jsonl",
-    "README.md",
-    "data.json",
-    "joint.model",
-]
-RUN_FILES += ["valid.tsv", "test.tsv", PAGE, "source.model", "target.model", "checkpoints", "shards", "images", "board"]
+RUN_FILES = [CONFIG, WEIGHTS, ALIGNMENT, LANGUAGES, "train.toml", "journal.jsonl", "README.md", "data.json"]
+RUN_FILES += ["joint.model", "valid.tsv", "test.tsv", PAGE, "source.model", "target.model"]
+RUN_FILES += ["checkpoints", "shards", "images", "board"]
 """What training reads and writes in a run folder."""
 BEAM_TIMES = 2.0  # how many times as long a line takes in the default search as in a validation
 DOUBTFUL, MOST_SCORED = 0.03, 500  # share of validation lines that count as doubtful; lines that are scored for it

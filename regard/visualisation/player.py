@@ -69,13 +69,8 @@ def layout_frames(data: ExplanationData) -> list[Figure]:
     texts = [f"Step {n + 1} of {encoding + count}: " for n in range(encoding + count)]
     frames = [_encoding_frame(data, e, texts[e]) for e in range(encoding)]
     frames += [_frame(data, t, texts[encoding + t]) for t in range(count)]
-    height = max(frame.height for frame in frames)
-    return [_of_height(frame, height) for frame in frames]
-
-
-def _of_height(frame: Figure, height: int) -> Figure:
-    """Extend the paper of a frame downwards."""
-    return make_figure(float(frame.width), float(height), frame.groups[1:], frame.title, frame.description)
+    height = float(max(frame.height for frame in frames))
+    return [make_figure(float(each.width), height, each.groups[1:], each.title, each.description) for each in frames]
 
 
 def _encoding_frame(data: ExplanationData, step: int, text: str) -> Figure:

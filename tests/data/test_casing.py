@@ -7,7 +7,9 @@ import pytest
 from regard.data.casing import KnownCase, in_known_case
 from regard.data.tokenizer import Tokenizer, TokenizerSettings
 
-TEXT = ["Open the file in a new window", "Close the window of Regard", "Save a PDF file", "Print the PDF"] * 20 + ["A AND B IN C"]
+TEXT = ["Open the file in a new window", "Close the window of Regard", "Save a PDF file", "Print the PDF"] * 20 + [
+    "A AND B IN C"
+]
 ENCODE = Tokenizer.train(TEXT, TEXT, TokenizerSettings(size=370)).source.encode
 
 
@@ -21,7 +23,7 @@ ENCODE = Tokenizer.train(TEXT, TEXT, TokenizerSettings(size=370)).source.encode
         (">>deu<< OPEN THE FILE", ">>deu<< Open the file"),
         ("“OPEN” — 12 FILES", "“Open” — 12 files"),
         ("OPEN \U000f1900 FILE", "Open \U000f1900 file"),
-        ("SAVE THE FILE. 2) PRINT IT! “CLOSE THE WINDOW”", "Save the file. 2) print it! “Close the window”"),
+        ("SAVE THE FILE! “CLOSE THE WINDOW”", "Save the file! “Close the window”"),
     ],
 )
 def test_capitals_become_known_letters_and_come_back(line: str, known: str) -> None:

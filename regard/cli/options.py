@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import product
 from pathlib import Path
 from typing import Annotated, Literal
@@ -11,6 +11,8 @@ from typing import Annotated, Literal
 import typer
 
 from regard.common.errors import UsageError
+from regard.data.spans import own_pattern
+from regard.data.text import read_file
 
 Run = Annotated[Path, typer.Argument(help="A model folder or run folder.")]
 TranslatorFile = Annotated[Path, typer.Argument(help="A model folder, run folder or runtime file.")]
@@ -24,6 +26,10 @@ Format = Annotated[Literal["text", "jsonl"], typer.Option(help="Output: plain li
 NBest = Annotated[int, typer.Option(min=1, max=1000, help="Number of hypotheses to print for each input.")]
 Prefix = Annotated[str, typer.Option(help="Text that every output begins with.")]
 Forbid = Annotated[list[str] | None, typer.Option(help="A word that must not appear; may be repeated.")]
+Keep = Annotated[
+    list[str] | None,
+    typer.Option(help="A pattern (RE2), or a file of patterns: keep what it matches, too; may be repeated."),
+]
 With = Annotated[
     list[Path] | None,
     typer.Option("--with", help="Another model with the same vocabulary, for an ensemble; may be repeated."),
@@ -42,6 +48,16 @@ def given_flags(context: typer.Context, names: Iterable[str], **usual: str) -> l
         for name, value in values.items()
         if value not in (usual.get(name, options[name].default), None, ())
     ]
+
+
+def kept_patterns(given: Sequence[str], no_keep: bool = False) -> tuple[str, ...]:
+    """Return the patterns of --keep, those of files among them. Raises UsageError for bad ones and with --no-keep."""
+    if given and no_keep:
+        raise UsageError("--keep does not go with --no-keep: leave one of them out")
+    read = [read_file(each).lines if os.path.isfile(each) else [each] for each in given]
+    patterns = tuple(pattern for lines in read for pattern in lines if pattern)
+    own_pattern(patterns)
+    return patterns
 
 
 def select_device(name: str) -> str:

@@ -66,6 +66,7 @@ def serve(
     require_key: Annotated[bool, typer.Option("--require-key", help="Refuse requests without a key.")] = False,
     requests_per_minute: Annotated[int, typer.Option(min=0, help="Limit for each key or address; 0: none.")] = 0,
     characters_per_minute: Annotated[int, typer.Option(min=0, help="Limit for each key or address; 0: none.")] = 0,
+    keep: options.Keep = None,
     cors: CorsOrigins = None,
     allow_host: HostNames = None,
     trusted_proxy: TrustedProxies = None,
@@ -89,11 +90,9 @@ def serve(
     limits = {"char_limit": char_limit, "answer_limit": answer_limit, "deadline": deadline}
     rates = {"requests_per_minute": requests_per_minute, "characters_per_minute": characters_per_minute}
     switches = {"require_key": require_key, "page": page, "metrics": metrics, "log_texts": log_texts}
-    names = {"cors_origins": tuple(cors or ()), "hosts": tuple(allow_host or _names_of(host))}
-    proxies = tuple(trusted_proxy or ())
-    settings = _server_settings(
-        **limits, **rates, **switches, **names, key_file=str(keys or ""), trusted_proxies=proxies
-    )
+    lists = {"cors_origins": tuple(cors or ()), "hosts": tuple(allow_host or _names_of(host))}
+    lists |= {"trusted_proxies": tuple(trusted_proxy or ()), "keep": options.kept_patterns(keep or ())}
+    settings = _server_settings(**limits, **rates, **switches, **lists, key_file=str(keys or ""))
     _warn_of_strangers(host, require_key)
     threads = threads or (1 if cluster is not None else max(1, available_cores() // processes))
     running = ServiceSettings(precision, threads, processes, queue, reload_seconds, answer_limit)

@@ -25,8 +25,6 @@ from regard.cli.progress import LineReporter
 from regard.cli.search_options import search_command, search_options
 from regard.common.errors import LineError, LineWarning, RegardError, UsageError
 from regard.common.reading import is_runtime_file
-from regard.data.spans import own_pattern
-from regard.data.text import read_file
 
 if TYPE_CHECKING:
     from regard.pipeline import RuntimeTranslator, Translator
@@ -65,10 +63,6 @@ WorkerCount = Annotated[
 Cluster = Annotated[
     str | None, typer.Option(help="Translate on a Ray cluster: its HOST:PORT, or local: one on this machine.")
 ]
-Keep = Annotated[
-    list[str] | None,
-    typer.Option(help="A pattern (RE2), or a file of patterns: keep what it matches, too; may be repeated."),
-]
 NoKeep = Annotated[
     bool, typer.Option("--no-keep", help="Give placeholders, addresses, code and emoji to the model, too.")
 ]
@@ -86,7 +80,7 @@ def translate(
     prefix: options.Prefix = "",
     term: Annotated[list[str] | None, typer.Option(help="A word that must appear; may be repeated.")] = None,
     forbid: options.Forbid = None,
-    keep: Keep = None,
+    keep: options.Keep = None,
     no_keep: NoKeep = False,
     with_: options.With = None,
     input: InputFormat = "auto",
@@ -111,7 +105,7 @@ def translate(
     from regard.search.line_constraints import Constraints
 
     search, runs = search_options(context, seed), [run, *(with_ or ())]
-    kept = _kept(keep or (), no_keep)
+    kept = list(options.kept_patterns(keep or (), no_keep)) or not no_keep
     options.check_output(output, "/dev/stdin" if file == "-" else file, *runs)
     model = _open_model(context, runs, device, precision, search)
     constraints = Constraints(prefix, tuple(term or ()), tuple(forbid or ()))
@@ -166,16 +160,6 @@ class _Model:
 
             sys.stdout.flush()
             keep_export(self.folder, self.export_name, cast("Translator", self.make()))
-
-
-def _kept(given: Iterable[str], no_keep: bool) -> bool | list[str]:
-    """Return the patterns of --keep, those of files among them; without any, whether spans are kept at all."""
-    if given and no_keep:
-        raise UsageError("--keep does not go with --no-keep: leave one of them out")
-    read = [read_file(each).lines if Path(each).is_file() else [each] for each in given]
-    patterns = [pattern for lines in read for pattern in lines if pattern]
-    own_pattern(tuple(patterns))
-    return patterns or not no_keep
 
 
 def _open_model(

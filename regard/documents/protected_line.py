@@ -112,10 +112,10 @@ class ProtectedText:
         return self.whole.join(texts)
 
 
-def protect_text(text: str, sentences: bool, newlines: bool, copies: str = "") -> ProtectedText | None:
+def protect_text(text: str, sentences: bool, newlines: bool, copies: str = "", own: Any = None) -> ProtectedText | None:
     """Take a plain text apart as `split_text` does, and the spans out of its lines; None if it has none."""
     whole = split_text(text, sentences=False, newlines=newlines)
-    protected = [(line, protect_line(line, sentences, copies)) for line in whole.lines]
+    protected = [(line, protect_line(line, sentences, copies, own)) for line in whole.lines]
     if not any(part for _, part in protected):
         return None
     return ProtectedText(whole, tuple(part or split_text(line, sentences=sentences) for line, part in protected))

@@ -10,13 +10,14 @@ import logging
 import re
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
 from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
+from regard.data.spans import own_pattern
 from regard.serving.http_errors import ClientGone, HttpError, bad_request, json_response
 from regard.serving.keys import KeyFile
 from regard.serving.limits import KEY, Limits, address_group
@@ -162,6 +163,7 @@ class Call(Generic[P]):
         """
         self.charge(texts)
         server = self.server
+        layout = replace(layout, own=own_pattern(server.settings.keep))
         work = translate_texts(
             server.service, texts, pairs or server.pairs(), languages, layout, search, self.remaining()
         )

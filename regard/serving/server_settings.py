@@ -43,6 +43,8 @@ class ServerSettings(Settings):
     """Origins, such as https://example.org, whose pages may call the server; "*": all. By default only its own."""
     hosts: tuple[str, ...] = Field(LOOPBACK, strict=False)
     """Host names by which the server may be called; "*": any. IP addresses are always allowed."""
+    keep: tuple[str, ...] = Field((), strict=False)
+    """Patterns (RE2) of what comes back unchanged, beside placeholders, addresses, code and emoji."""
     page: bool = True
     """Send the page that translates at /."""
     metrics: bool = False

@@ -27,13 +27,15 @@ LONG = 10_000
 class TextFormat:
     """The kind of texts, and how they are divided. `split`: "0" at line breaks alone, "nonewlines" not at them.
 
-    `keeps_spans`: what is not language, such as placeholders, is taken out of the lines of plain text and put back.
+    `keeps_spans`: what is not language, such as placeholders, is taken out of the lines of plain text and put back;
+    `own`: and what these compiled patterns match.
     """
 
     kind: Literal["text", "html", "xml"] = "text"
     split: Literal["0", "1", "nonewlines"] = "1"
     markup: MarkupOptions = field(default_factory=MarkupOptions)
     keeps_spans: bool = True
+    own: Any = None
 
 
 PLAIN = TextFormat()
@@ -59,7 +61,7 @@ def lay_out(text: str, layout: TextFormat, sentences: bool = True, copies: str =
     if layout.kind != "text":
         markup = parse_markup(text, layout.kind, replace(layout.markup, sentences=sentences))
         return Layout(markup.lines, lambda hypotheses: markup.render(_aligned(hypotheses)), True)
-    protected = protect_text(text, sentences, newlines, copies) if layout.keeps_spans else None
+    protected = protect_text(text, sentences, newlines, copies, layout.own) if layout.keeps_spans else None
     if protected is None:
         plain = split_text(text, sentences=sentences, newlines=newlines)
         return Layout(plain.lines, lambda hypotheses: plain.join([h.text for h in hypotheses]))

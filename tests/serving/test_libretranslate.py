@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -120,6 +121,13 @@ def test_placeholders_of_plain_text_are_kept(ask: Ask, service: FakeService) -> 
         "/v2/translate", json={"text": ["{a} b"], "source_lang": "EN", "target_lang": "KO", "split_sentences": "0"}
     )
     assert whole.json()["translations"][0]["text"] == "{a} B"
+
+
+def test_what_the_servers_patterns_match_is_kept(make_ask: Callable[..., Ask], service: FakeService) -> None:
+    ask = make_ask(keep=("Foobar( Suite)?", r"[A-Z]-\d+"))
+    text = ask("/translate", json={"q": "Open Foobar Suite b-7 B-7", "source": "en", "target": "ko"}).json()
+    assert text["translatedText"] == "OPEN Foobar Suite B-7 B-7"
+    assert service.calls[-1][1] == ["Open b-7"]
 
 
 def test_lines_whose_copy_tokens_are_left_out_are_translated_around_their_spans(ask: Ask, service: FakeService) -> None:

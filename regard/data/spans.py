@@ -19,11 +19,16 @@ _NAME = r"[A-Za-z_][\w.-]{0,60}"
 _DOMAIN = r"(?:[A-Za-z0-9](?:[A-Za-z0-9-]{0,60}[A-Za-z0-9])?\.){1,5}"
 _TOP = r"(?:com|org|net|edu|gov|info|io|dev|app|eu|de|fr|kr|uk|jp)"
 _ENDINGS = r"(?:exe|dll|py|js|json|xml|html?|txt|pdf|png|jpe?g|svg|zip|gz|[ct]sv|toml|ya?ml|od[tsp]|docx?)"
+_BRACKETS = r"\([!#-'*-;=?-~]{0,80}\)"
+_FOLDER = r"[\w.()-]{1,60}"
 _FLAGS, _SIZE = r"[-\#0+]{0,3}", r"(?:\d{1,3}|\*)?(?:\.(?:\d{1,3}|\*))?"
-_PICTURE = r"[\U0001f300-\U0001faff\u2600-\u27bf\u2b00-\u2bff\u231a-\u23ff][\ufe0f\U0001f3fb-\U0001f3ff]{0,2}"
+_PICTURE = (
+    r"(?:[\U0001f000-\U0001f2ff\U0001f300-\U0001faff\u2600-\u27bf\u2b00-\u2bff\u231a-\u23ff\u203c\u2049\u3297\u3299]"
+    r"|[\u2190-\u21ff\u24c2\u25aa-\u25fe]\ufe0f)[\ufe0f\U0001f3fb-\U0001f3ff]{0,2}[\U000e0020-\U000e007f]{0,8}"
+)
 KINDS: dict[str, tuple[str, ...]] = {
     "address": (
-        r"(?:https?|ftp|file)://[!#-;=?-~]{0,500}[\w/#=&%+-]",  # without the punctuation of the sentence behind it
+        rf"(?:https?|ftp|file)://(?:[!#-'*-;=?-~]|{_BRACKETS}){{0,500}}(?:[\w/#=&%+-]|{_BRACKETS})",
         rf"(?:mailto:)?[\w.+-]{{1,64}}@{_DOMAIN}[A-Za-z]{{2,10}}\b",
         r"(?:about|chrome|resource):[\w/.#?=-]{0,100}\w",
         rf"(?<![\w.]){_DOMAIN}{_TOP}\b(?:/[!#-;=?-~]{{0,200}}[\w/])?(?![\w.]*@)",
@@ -33,17 +38,17 @@ KINDS: dict[str, tuple[str, ...]] = {
     # Of an ICU message what stands around its texts, which are language; its other parts are found as it is read.
     "message": (r"\{\s*\w{1,60}\s*,\s*(?:plural|select|selectordinal)\s*,\s*(?:offset:\d+\s*)?=?\w{1,20}\s*\{",),
     "placeholder": (
-        r"\{\{[^{}\n]{1,100}\}\}|[$%\#]\{[^{}\n]{1,100}\}",
+        r"\{\{\{?[^{}\n]{1,100}\}?\}\}|[$%\#]\{[^{}\n]{1,100}\}|\$\(\w{1,60}\)|\{%[^%{}\n]{1,100}%\}|<%[^%<>\n]{1,100}%>",
         r"\{\s*[$-]?\s*[\w.-]{1,60}(?:\s*[(,:!][^{}\n]{0,100})?\s*\}",
         rf"%\(\w{{1,60}}\){_FLAGS}{_SIZE}[diouxXeEfFgGcrsa]",
         rf"(?<![\d%])%(?:\d{{1,2}}\$)?{_FLAGS}{_SIZE}(?:hh|h|ll|l|z)?[diouxXeEfFgGcspnS@]",
         r"(?<![\w%])%\d{1,2}(?![\w%])",
         r"(?<![\w$])\$[A-Za-z_]\w{0,60}",
-        r"(?<!\S):\w{1,40}%|(?<![\w%])%\w{2,40}%",
+        r"(?<![\w:]):\w{1,40}%(?!\w)|(?<![\w%])%\w{2,40}%",
         r"(?<![\w:]):[a-z_]\w{1,40}\b(?![\w:])",
         r"(?<![\w])__\w{1,40}?__(?![\w])",
     ),
-    "token": (r"\[[A-Z]\d{1,4}[A-Z]\]|\#\#\#\w{1,20}\#\#\#|@@\w{1,20}@@|[\U000f1900-\U000f1917]",),
+    "token": (r"\[[A-Z]\d{1,4}[A-Z]\]|\#\#\#\w{1,20}\#\#\#|@@\w{1,20}@@|\[\[\w{1,60}\]\]|[\U000f1900-\U000f1917]",),
     "mnemonic": (r"\([_&][A-Za-z0-9]\)",),
     "code": (
         r"`[^`\n]{1,200}`",
@@ -53,7 +58,9 @@ KINDS: dict[str, tuple[str, ...]] = {
     ),
     "path": (
         r"(?<![\w/])(?:~|\.{1,2})?(?:/[\w.@+-]{0,99}[\w@+-]){2,20}/?",
-        r"(?<![\w])[A-Za-z]:\\[\w.\\-]{0,199}[\w\\-]",
+        rf"(?<![\w])(?:[A-Za-z]:|\\\\[\w.-]{{1,60}})\\(?:{_FOLDER}(?: {_FOLDER}){{0,3}}\\){{0,20}}"
+        r"(?:[\w.-]{0,80}[\w-])?",
+        r"(?<![\w\\])\w{1,40}(?:\\\w[\w.-]{0,80}){1,10}(?<=\w)",
         rf"(?<![\w/.])[\w-]{{1,60}}\.{_ENDINGS}\b",
     ),
     "key": (
@@ -66,7 +73,7 @@ KINDS: dict[str, tuple[str, ...]] = {
         r"[\d\#*]\ufe0f?\u20e3",
         rf"{_PICTURE}(?:\u200d{_PICTURE}){{0,8}}",
     ),
-    "symbol": (r"[©®™°§¶†‡•→←↑↓⇒☆★]",),
+    "symbol": (r"[©®™°§¶†‡•\u2190-\u21ff\u25a0-\u25ff\u2300-\u2319☆★]",),
     "number": (r"\d{1,40}(?:[.,:/\u00a0\u202f'’-]\d{1,40}){0,20}",),
 }
 """Kinds of spans and their patterns; each takes a bounded number of characters, so that time is linear.

@@ -21,7 +21,7 @@ from regard.data.file_kinds import binary_kind
 
 _BOM = b"\xef\xbb\xbf"
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
-_INVISIBLE = re.compile("[\u00ad\u061c\u200b\u200e\u200f\u202a-\u202e\u2060\u2066-\u2069\ufeff]")
+INVISIBLE = re.compile("[\u00ad\u061c\u200b\u200e\u200f\u202a-\u202e\u2060\u2066-\u2069\ufeff]")
 """Soft hyphens, spaces of no width, marks of direction and of byte order."""
 COMPATIBILITY = re.compile(
     "[\u2024-\u2026\u2100-\u211f\u2121\u2123-\u214e\u2160-\u217f\u2474-\u24b5\u3200-\u3243\u3300-\u33ff\ufb00-\ufdfc\ufe10-\ufefc"
@@ -55,7 +55,7 @@ def clean(line: str) -> str:
     Its words are therefore `line.split(" ")`; no word contains a no-break space. Invisible characters are left out, but
     for those that join letters or emoji. Lone surrogates, which no file can hold but JSON can, become U+FFFD.
     """
-    return nfc(" ".join(_LONE_SURROGATE.sub("\ufffd", _INVISIBLE.sub("", line)).split()))
+    return nfc(" ".join(_LONE_SURROGATE.sub("\ufffd", INVISIBLE.sub("", line)).split()))
 
 
 def nfc(text: str) -> str:

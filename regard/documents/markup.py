@@ -15,7 +15,9 @@ from dataclasses import dataclass, field
 from itertools import groupby
 
 from regard.common.errors import UsageError
+from regard.data.copy_tokens import COPIED
 from regard.data.sentences import NEWLINE, check_count, has_letters, needs_space, sentence_ends
+from regard.data.spans import find_spans
 from regard.documents.elements import Elements, MarkupOptions, Role, find_elements
 from regard.documents.projection import project
 from regard.documents.tagged_sentence import Mark, Piece, TaggedSentence, build_sentence, split_word
@@ -101,6 +103,16 @@ class _Paragraph:
     after_space: bool = False
 
     def add_text(self, start: int, end: int) -> None:
+        """Add text; placeholders, addresses and the like in it are marks, as tags are."""
+        at = start
+        for first, last, kind in find_spans(self.text[start:end]):
+            if kind in COPIED - {"entity"}:
+                self._add_plain(at, start + first)
+                at = start + last
+                self.add_mark(Mark(start + first, at, Role.POINT, -1, -1))
+        self._add_plain(at, end)
+
+    def _add_plain(self, start: int, end: int) -> None:
         """Add text with entities; those that cannot be decoded are marks."""
         for match in _ATOM.finditer(self.text, start, end):
             raw = match[0]

@@ -12,6 +12,7 @@ from xml.sax.saxutils import escape, unescape
 from regard.data.copy_tokens import COPIED, Copies, with_copies
 from regard.data.sentences import TextLayout, split_text
 from regard.data.spans import KEPT, find_spans
+from regard.data.text import INVISIBLE
 from regard.documents.elements import MarkupOptions
 from regard.documents.markup import AlignedLine, MarkupDocument, parse_markup
 
@@ -58,6 +59,7 @@ def protect_line(line: str, sentences: bool = True, copies: str = "", own: Any =
     `copies`: the characters of the model's copy tokens. They stand for spans that are few and no tags.
     `own`: the compiled patterns of a user.
     """
+    line = INVISIBLE.sub("", line)  # as every model reads it; beside a span it would count as a letter
     spans = [span for span in find_spans(line, own) if span.kind in KEPT]
     if not spans:
         return None

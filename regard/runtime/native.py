@@ -23,7 +23,7 @@ FLAGS = (*OPTIMISATION, "-march=native", "-shared", "-fPIC")
 SWITCH = "REGARD_KERNELS"
 LEVEL = "REGARD_LEVEL"
 """Environment variable that names the level of processors to use instead of the best."""
-_TIMEOUT = 120
+_TIMEOUT = 600
 _MAX_BYTES = 1 << 26
 
 

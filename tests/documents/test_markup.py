@@ -286,3 +286,14 @@ def test_unlinked_words_are_linked_between_the_same_neighbours() -> None:
     assert WordLinks.complete("abc", "wx", None).sources == [[0, 1], [2]]
     assert WordLinks.complete("abc", "wbx", None).sources == [[0], [1], [2]]
     assert WordLinks.complete("abc", "wx", [(0, 0), (2, 1)]).targets == [[0], [], [1]]
+
+
+def test_placeholders_and_addresses_in_markup_stand_apart_as_tags_do() -> None:
+    text = "<p>Hello %1$s, see https://x.org/a?b=1&amp;c=2 for <b>the {name} dog</b> &amp; 🙂.</p>"
+    document = parse_markup(text)
+    assert document.lines == ("Hello, see for the dog &.",)
+    words = document.lines[0].split()
+    links = [(number, number) for number in range(len(words))]
+    assert document.render([AlignedLine(document.lines[0].upper(), links)]) == (
+        "<p>HELLO %1$s, SEE https://x.org/a?b=1&amp;c=2 FOR <b>THE {name} DOG</b> &amp; 🙂.</p>"
+    )

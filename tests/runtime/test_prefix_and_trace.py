@@ -19,6 +19,7 @@ from tests.runtime.pairs import Maker, maker
 if (problem := native.why_unavailable()) is not None:
     pytest.skip(f"no C library on this machine: {problem}", allow_module_level=True)
 
+pytestmark = pytest.mark.filterwarnings("ignore:the translation")
 PREFIXES = ["", "I", "나는 빵을", "book read", "I go home I go home"]
 LONG = " ".join(f"{sentence}." for sentence in SENTENCES * 4)
 ROUNDING = 1e-5

@@ -13,7 +13,7 @@ import time
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -54,6 +54,7 @@ from regard.model_folder import (
 )
 from regard.models import Model, build, count_parameters, load_pretrained, select_device
 from regard.pipeline import Translation, load
+from regard.runtime.model import available_cores
 from regard.training import Outcome, Recipe, Trainer, World, model_card
 from regard.training.budget import BudgetChoice, choose, trial
 from regard.training.checkpoint import has_checkpoint
@@ -347,6 +348,8 @@ class _Session:
             by_patience = outcome.progress.validations_since_best >= recipe.training.patience
             outputs = [translation.text for translation in translations]
             made = make_report(self.out, journal, by_patience, *sides, outputs)
+            if made.command and (threads := torch.get_num_threads()) < available_cores():
+                made = replace(made, command=f"{made.command} --threads {threads}")
             write_text(self.out / PAGE, render_report(made, self.out.absolute().name, journal, data.report))
             self.say(*made.lines(), f"report: {self.out / PAGE}")
 
@@ -467,14 +470,15 @@ class _Session:
         processes = self.world.size
         vocabularies = len(data.tokenizer.source), len(data.tokenizer.target)
         resolved = {name: size.resolved(self.device, processes) for name, size in self.sizes.items()}
-        left = recipe.training.minutes - (time.monotonic() - self.began) / 60
+        minutes = recipe.training.minutes
+        left = minutes - (time.monotonic() - self.began) / 60
         if left <= 0:
-            raise UsageError(
-                f"`budget=`: reading the data took the whole of {recipe.training.minutes:g} minutes; give more"
-            )
+            raise UsageError(f"`budget=`: reading the data took the whole of {minutes:g} minutes; give more")
         choice = choose(left, resolved, data.batches, vocabularies, self.device, processes)
         self.say(*choice.report)
-        return choice
+        training = choice.recipe.training
+        left = max(minutes - (time.monotonic() - self.began) / 60, left / 10)  # trying the sizes took time, too
+        return replace(choice, recipe=choice.recipe.with_values(training={**training.model_dump(), "minutes": left}))
 
 
 def _learn_languages(languages: Languages, sample: tuple[Sequence[str], Sequence[str]], out: Path) -> Iterator[str]:

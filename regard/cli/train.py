@@ -98,6 +98,7 @@ def train(
         outcome = run.train_request(request, out, device, threads, report).outcome
     if outcome.stopped is not None:
         _exit_stopped(outcome.stopped, out, threads)
+    say(f"use it: regard {'caption' if images else 'translate'} {shlex.quote(str(out))}")
 
 
 def _exit_stopped(signal: int, out: Path, threads: int | None) -> NoReturn:

@@ -32,6 +32,8 @@ SHALLOW = 300_000
 """Tokens of an epoch up to which a shallower model with less dropout is better in the time that one gives it."""
 QUICK = 1_200
 """Processor seconds of a budget up to which it is better whatever the corpus, as it learns most in that time."""
+LIKE = 6
+"""Factor of pairs, times that of characters in one, up to which another corpus says what may be expected."""
 _CHARACTERS_A_TOKEN = 4
 _SHAPE = {"layers": "{} layers", "dropout": "dropout {}"}
 
@@ -110,5 +112,7 @@ def _comparison(size: CorpusSize) -> str:
         return abs(math.log(pairs)) + abs(math.log(characters / pairs))
 
     nearest = min(corpora, key=distance)
+    if distance(nearest) > math.log(LIKE):
+        return "for comparison: none of the corpora that were measured has about as many pairs of that length"
     scores = ", ".join(f"{chrf:.0f} after {int(mark) // 60}" for mark, chrf in nearest["chrf"].items())
     return f"for comparison: {nearest['pairs']:,} {nearest['text']}, came to chrF {scores} minutes of one processor"

@@ -171,8 +171,13 @@ class Trainer:
         """
         optimizer = self.updater.optimizer
         init_optimizer_state(optimizer)
-        own = self._parts()
-        seal = self.checkpoints.load(own, lambda problem: self._record("damaged", problem=problem), Progress.from_json)
+        own, signals = self._parts(), list[int]()
+        with handle_stop_signals(signals.append):  # an interrupt in PyTorch's reading would look like damage
+            seal = self.checkpoints.load(
+                own, lambda problem: self._record("damaged", problem=problem), Progress.from_json
+            )
+        if signals:
+            signal.raise_signal(signals[0])
         if seal is None:
             optimizer.state.clear()
             if self.world.is_main:

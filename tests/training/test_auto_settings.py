@@ -74,6 +74,8 @@ def test_the_corpus_most_alike_is_named(monkeypatch: pytest.MonkeyPatch, pairs: 
     assert line == "for comparison: 1,000 strings, came to chrF 20 after 4, 32 after 12 minutes of one processor"
     *_, line = describe(CorpusSize(500, 80_000), recipe)
     assert line.startswith("for comparison: 1,000 sentences")
+    *_, line = describe(CorpusSize(8_000, 400_000), recipe)
+    assert line == "for comparison: none of the corpora that were measured has about as many pairs of that length"
 
 
 @pytest.mark.parametrize(

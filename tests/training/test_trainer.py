@@ -29,7 +29,7 @@ from regard.data.batch_stream import BatchingSettings, BatchPlan, BatchStream, P
 from regard.data.vocabulary import EOS
 from regard.model_folder import WEIGHTS, load_tensors, named_weights, save_tensors
 from regard.models import DECODERS, ENCODERS, Model, ModelSettings, build
-from regard.training import Recipe, Trainer
+from regard.training import Recipe, Trainer, checkpoint
 from regard.training.checkpoint import Checkpoints
 from regard.training.distributed import World
 from regard.training.gradient_workers import GradientWorkers
@@ -412,6 +412,21 @@ def test_a_signal_finishes_the_step_and_saves(tmp_path: Path) -> None:
     assert outcome.progress.update == 5
     assert (tmp_path / "checkpoints" / "update-00000005" / "state.json").exists()
     assert _trainer(_recipe(), tmp_path).resume()
+
+
+def test_an_interrupt_while_a_checkpoint_is_read_damages_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """PyTorch makes a TypeError of a KeyboardInterrupt in some of its calls, which would look like damage."""
+    _trainer(_recipe(updates=5), tmp_path).run()
+    trainer, read = _trainer(_recipe(), tmp_path), checkpoint.read_parts
+
+    def read_interrupted(*arguments: Any) -> None:
+        signal.raise_signal(signal.SIGINT)
+        read(*arguments)
+
+    monkeypatch.setattr(checkpoint, "read_parts", read_interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        trainer.resume()
+    assert [path.name for path in (tmp_path / "checkpoints").iterdir()] == ["update-00000005"]
 
 
 def test_a_run_stopped_before_its_first_validation_can_be_used(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -13,7 +14,7 @@ import typer
 from regard.cli.app import app, say, warn
 from regard.cli.options import Device, Precision, Run, select_device
 from regard.cli.search_options import search_command, search_options
-from regard.common.errors import LineError, UsageError
+from regard.common.errors import LineError, LineWarning, UsageError
 from regard.data.bleu_tokenizer import BleuTokenizer
 
 if TYPE_CHECKING:
@@ -192,9 +193,18 @@ def _translate(
     say(f"translating {len(sources):,} line{'s' * (len(sources) != 1)} of {source}")
     warn(unknown_script(translator, source, sources)[1])
     try:
-        outputs = [translation.text for translation in translator.translate(sources, **search)]
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            outputs = [translation.text for translation in translator.translate(sources, **search)]
     except LineError as problem:
         raise problem.in_file(source) from None
+    numbers = sorted({each.message.index + 1 for each in caught if isinstance(each.message, LineWarning)})
+    if numbers:  # a score says nothing of single lines
+        lines = (
+            f"{len(numbers):,} of {len(sources):,} lines have a translation with a warning, such as line {numbers[0]:,}"
+        )
+        warn(f"{source}: {lines}; regard translate prints all")
+    warn(*(str(each.message) for each in caught if not isinstance(each.message, LineWarning)))
     return search.get("beam", translator.settings.search.beam), translator.engine.describe(), outputs
 
 

@@ -396,9 +396,11 @@ const explanationPage = (() => {
     const room = Math.max(280, find("figure").clientWidth), phone = room < 500;
     const limit = phone ? 90 : 180, T = rows.length, S = columns.length;
     let size = Math.max(T, S) <= 10 && !phone ? 16 : 13;
-    const left = Math.ceil(widest(rows, size, limit)) + 12;
+    const besideRows = () => Math.ceil(widest(rows, size, limit)) + 12;
+    let left = besideRows();
     const cell = Math.max(phone ? 20 : 13, Math.min(68, Math.floor(Math.min((room - left - 70) / (S + (hasSpecial ? 1 : 0)), Math.max(420, 0.68 * innerHeight) / T))));
     size = Math.max(10, Math.min(cell >= 54 ? 16 : 13, 0.8 * cell));
+    left = besideRows(); // of the type as it is now; 70 pixels were left over for it
     const longest = widest(columns, size, limit), flat = longest + 8 <= cell, width = cell;
     const turn = flat ? 0 : cell >= 20 ? Math.PI / 4 : Math.PI / 2;
     const lift = turn === Math.PI / 2 ? longest : Math.max(size, longest * Math.sin(turn));

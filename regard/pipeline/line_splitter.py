@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 
 from regard.common.errors import LineWarning
-from regard.data.sentences import has_letters, sentence_ends
+from regard.data.sentences import sentence_ends
 
 _WHOLE = 2
 """A sentence up to this many times longer than the longest source in training is still translated whole."""
@@ -74,12 +74,9 @@ class LineSplitter:
         return fitting
 
     def _split_sentence(self, sentence: str, index: int) -> list[str]:
-        """Leave a sentence whole up to `_WHOLE` times `longest` tokens, else split it at spaces; warn if it is long.
-
-        Without letters it is whole whatever its length, since it will be copied.
-        """
+        """Leave a sentence whole up to `_WHOLE` times `longest` tokens, else split it at spaces; warn if it is long."""
         length = self.length(sentence)
-        if length <= self.longest or not has_letters(sentence):
+        if length <= self.longest:
             return [sentence]
         parts, outcome = [sentence], "is translated whole, but may come out badly"
         if length > _WHOLE * self.longest:

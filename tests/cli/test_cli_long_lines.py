@@ -11,7 +11,6 @@ import pytest
 from command import Command
 from limits import time_limit
 
-from regard.data.sentences import has_letters
 from regard.data.text import MAX_LINE, clean
 from regard.pipeline import Translation, Translator, load
 from regard.pipeline.translator import WORD_BY_WORD
@@ -73,24 +72,16 @@ def test_the_parts_joined_are_the_line(translator: Translator, name: str) -> Non
     parts, _ = split_line(translator, LINES[name])
     assert "".join(parts) == clean(LINES[name])
     assert all(part.strip() for part in parts)
-    assert all(len(translator.encode(part)) <= 2 * LONGEST for part in parts if has_letters(part))
-
-
-@pytest.mark.parametrize("line", ["-" * 300, "= " * 150 + "=", "12 345 " * 40 + "%"])
-def test_without_letters_a_line_is_copied_whole_however_long(translator: Translator, line: str) -> None:
-    assert split_line(translator, line) == ([line], [])
-    assert translate_line(translator, line).text == line
+    assert all(len(translator.encode(part)) <= 2 * LONGEST for part in parts)
 
 
 @pytest.mark.parametrize("name", LINES)
 def test_splits_inside_sentences_cause_warnings(translator: Translator, name: str) -> None:
     parts, messages = split_line(translator, LINES[name])
-    long = [part for part in parts if len(translator.encode(part)) > LONGEST and has_letters(part)]
+    long = [part for part in parts if len(translator.encode(part)) > LONGEST]
     assert sum("is translated whole" in message for message in messages) == len(long)
     if name in ("sentences", "sentences without spaces between", "quotes", "spaces", "brackets and spaces"):
         assert [message for message in messages if "was split" in message] == []
-    elif name == "one full stop after another":
-        assert messages == [], "without letters it is copied"
     elif name != "short":
         (note,) = (message for message in messages if "was split" in message)
         boundaries = "at spaces" if name == "one sentence" else "at spaces and inside words"

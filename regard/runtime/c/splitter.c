@@ -322,11 +322,11 @@ static int word_ends(Splitter *s, Part sentence, Ends *ends, int *inside) {
   return 0;
 }
 
-/* Leaves a sentence whole up to WHOLE times the longest source, or without letters, since it is copied then, else splits it at spaces; notes it if it is long. */
+/* Leaves a sentence whole up to WHOLE times the longest source, else splits it at spaces; notes it if it is long. */
 static int split_sentence(Splitter *s, Part sentence, Parts *parts) {
   int64_t length = splitter_length(s, sentence.start, sentence.end);
   if (length < 0) return -1;
-  if (length <= s->longest || !has_letters(s->line + sentence.start, sentence.end - sentence.start)) return add_part(parts, sentence.start, sentence.end);
+  if (length <= s->longest) return add_part(parts, sentence.start, sentence.end);
   if (length <= WHOLE * s->longest)
     return add_part(parts, sentence.start, sentence.end) || note(s, sentence, length, "is translated whole, but may come out badly");
   Ends ends = {0};

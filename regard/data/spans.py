@@ -131,9 +131,8 @@ def own_pattern(patterns: Sequence[str]) -> Any:
 def find_spans(line: str, own: Any = None) -> list[Span]:
     """Return the spans of a line in order; no two overlap. `own`: the compiled patterns of a user."""
     spans, at, messages = list[Span](), 0, 0
-    places = [Span(match.start(), match.end(), "own") for match in (own.finditer(line) if own else ()) if match[0]][
-        ::-1
-    ]
+    matches = own.finditer(line) if own else ()
+    places = sorted((Span(each.start(), each.end(), "own") for each in matches if each[0]), reverse=True)
     while at < len(line):
         match = _PATTERN.search(line, at)
         part = _MESSAGE_PART.search(line, at) if messages else None

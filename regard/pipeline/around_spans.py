@@ -19,7 +19,7 @@ from regard.pipeline.translation import TranslatedPart, Translation, join_parts
 TranslateLines = Callable[[Sequence[str], Sequence[int], bool], list[Translation]]
 """Translates lines, given their numbers for messages; if asked, with word links, where a model has any."""
 Keep = bool | Sequence[str]
-"""Whether spans are kept, or patterns of what else is kept."""
+"""True: spans that are not language are kept; false: nothing; patterns: what these match is kept, too."""
 _CODED = re.compile(r"\s*>>\w+<<")
 
 

@@ -7,6 +7,7 @@ from small import SENTENCES, folder
 
 from regard.common.errors import LineError
 from regard.data.copy_tokens import COPY_CHARACTERS
+from regard.data.mnemonics import put_mnemonic
 from regard.data.spans import differing_spans
 from regard.pipeline import RuntimeTranslator, Translator, load_translator
 from regard.runtime import native
@@ -20,7 +21,15 @@ LINES += [
     f"{SENTENCES[0]} <b>{{a}} {SENTENCES[1]}</b> %d",
     f"{SENTENCES[2]} {COPY_CHARACTERS[:2]}",
 ]
-LINES += ["OPEN {a} THE FILE", "SAVE <b>ALL</b> FILES", "Close The Last Window Of Regard", "PDF"]
+LINES += [
+    "OPEN {a} THE FILE",
+    "SAVE <b>ALL</b> FILES",
+    "Close The Last Window Of Regard",
+    "PDF",
+    "_PDF",
+    f"&{SENTENCES[0]} %s",
+]
+LINES += [f"MSB5018: {SENTENCES[0]} 2026", f"{SENTENCES[0]} 10 20 30 F5 {SENTENCES[2]}", "<b>12</b> 30%"]
 LINES += ["{a} {b}", "  {a}집", "", SENTENCES[2], f"{{n, plural, one {{{SENTENCES[0]}}} other {{{SENTENCES[1]}}}}}"]
 
 
@@ -59,6 +68,13 @@ def test_capitals_come_back_and_titles_are_read_as_sentences(
         assert [part.source for part in capitals.parts] == ["OPEN THE FILE"]
         assert title.text == plain.text
         assert translator.translate("OPEN THE FILE", keep=False)[0].text != capitals.text
+
+
+def test_mnemonics_come_back(translators: list[Translator | RuntimeTranslator]) -> None:
+    for translator in translators:
+        label, plain = translator.translate(["_PDF", "PDF"])
+        assert label.text == put_mnemonic(plain.text, "_P")
+        assert (label.tokens, [part.source for part in label.parts]) == (plain.tokens, ["_PDF"])
 
 
 def test_both_translate_alike(translators: list[Translator | RuntimeTranslator]) -> None:

@@ -16,8 +16,10 @@ _COPIES = re.compile(f"[{COPY_CHARACTERS}]")
 _OPENING = "([{<“‘„‚«‹\"'¿¡/\\_=@#+~*|…"
 Place = tuple[int, int]
 """Where a span of a line begins and ends."""
-COPIED = KEPT - {"tag", "message"}
-"""Kinds of spans that copy tokens stand for; tags and the parts of messages are put back as those of markup are."""
+NOT_COPIED = frozenset({"tag", "message"})
+"""Kinds of spans that no copy tokens stand for: they are put back as the tags of markup are."""
+COPIED = KEPT - NOT_COPIED
+"""Kinds of spans that copy tokens stand for."""
 
 
 def copied_spans(line: str) -> list[Place]:

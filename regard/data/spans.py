@@ -49,12 +49,11 @@ KINDS: dict[str, tuple[str, ...]] = {
         r"(?<![\w])__\w{1,40}?__(?![\w])",
     ),
     "token": (r"\[[A-Z]\d{1,4}[A-Z]\]|\#\#\#\w{1,20}\#\#\#|@@\w{1,20}@@|\[\[\w{1,60}\]\]|[\U000f1900-\U000f1917]",),
-    "mnemonic": (r"\([_&][A-Za-z0-9]\)",),
     "code": (
         r"`[^`\n]{1,200}`",
         r"(?<![\w])\w{1,60}(?:\.\w{1,60}){0,4}\(\)",
         r"(?<![\w-])--[a-z][\w-]{1,40}(?:=[\w./-]{1,60})?|(?<=[^\s.!?] )-[A-Za-z](?![\w'’-])",
-        r"(?<![\w-])[A-Za-z]\w{0,40}_\w{1,60}(?![\w-])",
+        r"(?<![\w-])(?![A-Z][a-z]{0,3}_[a-z]{1,20}(?![\w-]))[A-Za-z]\w{0,40}_\w{1,60}(?![\w-])",  # E_xit is a label
     ),
     "path": (
         r"(?<![\w/])(?:~|\.{1,2})?(?:/[\w.@+-]{0,99}[\w@+-]){2,20}/?",
@@ -74,7 +73,7 @@ KINDS: dict[str, tuple[str, ...]] = {
         rf"{_PICTURE}(?:\u200d{_PICTURE}){{0,8}}",
     ),
     "symbol": (r"[©®™°§¶†‡•\u2190-\u21ff\u25a0-\u25ff\u2300-\u2319☆★]",),
-    "number": (r"\d{1,40}(?:[.,:/\u00a0\u202f'’-]\d{1,40}){0,20}",),
+    "number": (r"(?:(?<![\w])[A-Za-z]{1,8})?\d{1,40}(?:[.,:;|/\u00a0\u202f'’-]\d{1,40}){0,20}",),
 }
 """Kinds of spans and their patterns; each takes a bounded number of characters, so that time is linear.
 
@@ -83,6 +82,8 @@ before and behind a span letters with accents (U+00C0 to U+024F) count, too: the
 """
 KEPT = frozenset({"own", "address", "tag", "entity", "message", "placeholder", "token", "code", "path", "emoji"})
 """Kinds of spans that no model has to see; keys, symbols and numbers are often part of what it has learnt."""
+KEPT_AGAIN = KEPT | {"key", "symbol", "number"}
+"""Kinds of spans that are kept where a model has lost any when it saw them."""
 SHOWN = 3
 """Spans that a warning names."""
 _ALL = "|".join(f"(?P<{kind}>{'|'.join(patterns)})" for kind, patterns in KINDS.items())

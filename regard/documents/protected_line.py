@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 from xml.sax.saxutils import escape, unescape
 
-from regard.data.copy_tokens import COPIED, Copies, with_copies
+from regard.data.copy_tokens import NOT_COPIED, Copies, with_copies
 from regard.data.sentences import TextLayout, split_text
 from regard.data.spans import KEPT, find_spans
 from regard.data.text import INVISIBLE
@@ -53,18 +53,20 @@ class ProtectedLine:
         return "".join([*parts, unescape(text[end:])])
 
 
-def protect_line(line: str, sentences: bool = True, copies: str = "", own: Any = None) -> ProtectedLine | None:
+def protect_line(
+    line: str, sentences: bool = True, copies: str = "", own: Any = None, kinds: Collection[str] = KEPT
+) -> ProtectedLine | None:
     """Take the spans out of a line; None if it has none. `sentences`: its sentences are translated by themselves.
 
     `copies`: the characters of the model's copy tokens. They stand for spans that are few and no tags.
-    `own`: the compiled patterns of a user.
+    `own`: the compiled patterns of a user. `kinds`: of the spans that are taken out.
     """
     line = INVISIBLE.sub("", line)  # as every model reads it; beside a span it would count as a letter
-    spans = [span for span in find_spans(line, own) if span.kind in KEPT]
+    spans = [span for span in find_spans(line, own) if span.kind in kinds]
     if not spans:
         return None
     texts = tuple(line[start:stop] for start, stop, _ in spans)
-    if len(spans) <= min(MOST_COPIED, len(copies)) and all(span.kind in COPIED for span in spans):
+    if len(spans) <= min(MOST_COPIED, len(copies)) and not any(span.kind in NOT_COPIED for span in spans):
         marked = with_copies(line, [*zip([span[:2] for span in spans], copies, strict=False)])
         around = [(line[: span.start][-1:], line[span.end : span.end + 1]) for span in spans]
         copied = Copies(dict(zip(copies, texts, strict=False)), dict(zip(copies, around, strict=False)))
@@ -114,10 +116,12 @@ class ProtectedText:
         return self.whole.join(texts)
 
 
-def protect_text(text: str, sentences: bool, newlines: bool, copies: str = "", own: Any = None) -> ProtectedText | None:
+def protect_text(
+    text: str, sentences: bool, newlines: bool, copies: str = "", own: Any = None, kinds: Collection[str] = KEPT
+) -> ProtectedText | None:
     """Take a plain text apart as `split_text` does, and the spans out of its lines; None if it has none."""
     whole = split_text(text, sentences=False, newlines=newlines)
-    protected = [(line, protect_line(line, sentences, copies, own)) for line in whole.lines]
+    protected = [(line, protect_line(line, sentences, copies, own, kinds)) for line in whole.lines]
     if not any(part for _, part in protected):
         return None
     return ProtectedText(whole, tuple(part or split_text(line, sentences=sentences) for line, part in protected))

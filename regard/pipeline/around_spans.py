@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
-from typing import Any
+from typing import Any, NamedTuple
 
 from regard.common.errors import LineWarning, UsageError
-from regard.data.casing import Encode, KnownCase, in_known_case
-from regard.data.spans import own_pattern, spans_note
+from regard.data.known_form import KnownForm, in_known_form
+from regard.data.mnemonics import Encode
+from regard.data.spans import KEPT, KEPT_AGAIN, differing_spans, own_pattern, spans_note
 from regard.documents.markup import AlignedLine
 from regard.documents.protected_line import ProtectedLine, protect_line
 from regard.pipeline.translation import TranslatedPart, Translation, join_parts
@@ -21,6 +22,14 @@ TranslateLines = Callable[[Sequence[str], Sequence[int], bool], list[Translation
 Keep = bool | Sequence[str]
 """True: spans that are not language are kept; false: nothing; patterns: what these match is kept, too."""
 _CODED = re.compile(r"\s*>>\w+<<")
+
+
+class _Outcome(NamedTuple):
+    """A translation, the note on its spans, and how far these differ, or are in doubt."""
+
+    result: Translation
+    note: str | None
+    faults: int
 
 
 def checked_keep(keep: Keep, is_plain: bool) -> Keep:
@@ -40,7 +49,7 @@ def translate_around_spans(
     """
 
     def cased(chosen: Sequence[str], owners: Sequence[int], links: bool) -> list[Translation]:
-        known = [in_known_case(line, encode) for line in chosen]
+        known = [in_known_form(line, encode) for line in chosen]
         translated = translate([case.line for case in known], owners, links)
         return [_restored(*item) for item in zip(translated, known, chosen, strict=True)]
 
@@ -61,33 +70,47 @@ def _around_spans(
 ) -> tuple[list[Translation], list[str | None]]:
     """Translate lines, those with copy tokens as they are, of others with spans the parts around them; with notes.
 
-    With these come word links, by which the spans are put back; so it is done, too, where the model has left copy
-    tokens out until nothing else was to be said, or spans differ, by an invention of the model or its punctuation.
+    Where the spans of a translation differ from those of its line, or the model has left copy tokens out until nothing
+    else was to be said, numbers, keys and symbols are kept, too; then all spans without copy tokens, by word links.
     """
-    protected = [_protect(line, copies, own) for line in lines]
-    results, notes = dict[int, Translation](), dict[int, str | None]()
+    best, before = dict[int, _Outcome](), dict[int, ProtectedLine | None]()
+    for characters, kinds in ((copies, KEPT), (copies, KEPT_AGAIN), ("", KEPT_AGAIN)):
+        left = [n for n in range(len(lines)) if n not in best or best[n].faults]
+        protected = {n: _protect(lines[n], characters, own, kinds) for n in left}
+        changed = {n: part for n, part in protected.items() if n not in best or part != before[n]}
+        before |= changed
+        for n, outcome in _outcomes(lines, changed, translate, own):
+            if n not in best or outcome.faults < best[n].faults:
+                best[n] = outcome
+    return [best[n].result for n in range(len(lines))], [best[n].note for n in range(len(lines))]
+
+
+def _outcomes(
+    lines: Sequence[str], protected: Mapping[int, ProtectedLine | None], translate: TranslateLines, own: Any
+) -> Iterator[tuple[int, _Outcome]]:
+    """Translate the parts of lines, given by their number, of some with word links; yield what comes out."""
     for links in (False, True):
-        chosen = [n for n, part in enumerate(protected) if links == (part is not None and part.needs_links)]
+        chosen = [n for n, part in protected.items() if links == (part is not None and part.needs_links)]
         parts = [(n, text) for n in chosen for text in _parts(lines[n], protected[n])]
         translated = iter(translate([text for _, text in parts], [n for n, _ in parts], links) if parts else ())
         for n in chosen:
-            part, results_of_parts = protected[n], list(islice(translated, len(_parts(lines[n], protected[n]))))
-            results[n] = results_of_parts[0] if part is None else _join(part, results_of_parts)
-            notes[n] = spans_note(lines[n], results[n].text, own)
-            is_whole = all(one.is_complete for one in results_of_parts) and notes[n] is None
-            if part is not None and not links and not is_whole:
-                protected[n] = _protect(lines[n], "", own) or part
-    return [results[index] for index in range(len(lines))], [notes[index] for index in range(len(lines))]
+            part, results = protected[n], list(islice(translated, len(_parts(lines[n], protected[n]))))
+            result = results[0] if part is None else _join(part, results)
+            faults = sum(map(len, differing_spans(lines[n], result.text, own)))
+            note = spans_note(lines[n], result.text, own) if faults else None
+            yield n, _Outcome(result, note, 2 * faults + (not all(one.is_complete for one in results)))
 
 
-def _restored(result: Translation, known: KnownCase, line: str) -> Translation:
+def _restored(result: Translation, known: KnownForm, line: str) -> Translation:
     """Return a translation in the letters of its line, which was read in those that are known."""
     if known.line == line:
         return result
-    sources = [line.strip()] if len(result.parts) == 1 else [known.restore(part.source) for part in result.parts]
-    pairs = zip(result.parts, sources, strict=True)
-    parts = tuple(replace(part, source=source, text=known.restore(part.text)) for part, source in pairs)
-    tokens = tuple(map(known.restore, result.tokens))
+    is_one, case = len(result.parts) == 1, known.restore_case
+    sources = [line.strip()] if is_one else [case(part.source) for part in result.parts]
+    texts = [known.restore(part.text) if is_one else case(part.text) for part in result.parts]
+    rows = zip(result.parts, sources, texts, strict=True)
+    parts = tuple(replace(part, source=source, text=text) for part, source, text in rows)
+    tokens = tuple(map(known.restore_case, result.tokens))
     return replace(result, text=known.restore(result.text), tokens=tokens, parts=parts)
 
 
@@ -95,9 +118,9 @@ def _parts(line: str, protected: ProtectedLine | None) -> Sequence[str]:
     return (line,) if protected is None else protected.lines
 
 
-def _protect(line: str, copies: str, own: Any) -> ProtectedLine | None:
+def _protect(line: str, copies: str, own: Any, kinds: Collection[str]) -> ProtectedLine | None:
     """Take the spans out of a line, unless its language code would be missing in all parts but one."""
-    protected = protect_line(line, sentences=False, copies=copies, own=own)
+    protected = protect_line(line, sentences=False, copies=copies, own=own, kinds=kinds)
     return None if protected is not None and len(protected.lines) > 1 and _CODED.match(line) else protected
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from regard.common.errors import RegardError, UsageError
-from regard.data.casing import in_known_case
+from regard.data.known_form import in_known_form
 from regard.data.spans import spans_note
 from regard.runtime.model import ROLES, Options, RuntimeHypothesis, RuntimeLine, RuntimeModel
 from regard.serving.answer_size import AnswerLimit, Turns
@@ -79,8 +79,8 @@ class RuntimeEngine:
             return
         lines = call["lines"]
         if call["call"] == "translate" and not options.attention:
-            call["known"] = [in_known_case(line, lambda text: self._model.encode(text)[:-1]) for line in lines]
-            lines = [case.line for case in call["known"]]
+            call["known"] = [in_known_form(line, lambda text: self._model.encode(text)[:-1]) for line in lines]
+            lines = [form.line for form in call["known"]]
         work = partial(self._queue.submit, number, lines, options, prefixes)
         if call["size"]:
             self._turns.begin(number, call["size"], work)
@@ -172,9 +172,10 @@ class RuntimeEngine:
         search = call.get("search", {})
         threshold = self._model.score_threshold(self._options(search))
         replies = [self._line(line, bool(search.get("log_probs")), threshold) for line in lines]
-        capital = (reply for reply, case in zip(replies, call.get("known", ()), strict=False) if case.is_capital)
-        for hypothesis in (hypothesis for reply in capital for hypothesis in reply["hypotheses"]):
-            hypothesis |= {"text": hypothesis["text"].upper(), "tokens": [t.upper() for t in hypothesis["tokens"]]}
+        for form, reply in zip(call.get("known", ()), replies, strict=False):
+            for hypothesis in reply["hypotheses"] if form.is_capital or form.mnemonic else ():
+                text, tokens = hypothesis["text"], [*map(form.restore_case, hypothesis["tokens"])]
+                hypothesis |= {"text": form.restore(text), "tokens": tokens}
         return {"lines": replies}
 
     def _continuations(self, number: int, call: Message, lines: list[RuntimeLine]) -> Message | None:

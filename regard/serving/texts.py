@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeVar
 
 from regard.common.errors import LineError
 from regard.data.copy_tokens import Copies
 from regard.data.sentences import split_text
+from regard.data.spans import KEPT, KEPT_AGAIN, differing_spans
 from regard.documents.elements import MarkupOptions
 from regard.documents.markup import AlignedLine, parse_markup
 from regard.documents.protected_line import protect_text
@@ -51,17 +52,19 @@ class Layout:
     copied: Sequence[Copies] = ()  # of each line the spans that copy characters stand for
 
 
-def lay_out(text: str, layout: TextFormat, sentences: bool = True, copies: str = "") -> Layout:
+def lay_out(
+    text: str, layout: TextFormat, sentences: bool = True, copies: str = "", kinds: Collection[str] = KEPT
+) -> Layout:
     """Take a text apart into the lines that are to be translated; without `sentences`, whatever the format says.
 
-    What is not language, such as placeholders, is taken out of plain text; `copies`: characters of the model's copy
-    tokens, which stand for it.
+    What is not language, such as placeholders, is taken out of plain text: spans of these kinds. `copies`: characters
+    of the model's copy tokens, which stand for it.
     """
     sentences, newlines = sentences and layout.split != "0", layout.split != "nonewlines"
     if layout.kind != "text":
         markup = parse_markup(text, layout.kind, replace(layout.markup, sentences=sentences))
         return Layout(markup.lines, lambda hypotheses: markup.render(_aligned(hypotheses)), True)
-    protected = protect_text(text, sentences, newlines, copies, layout.own) if layout.keeps_spans else None
+    protected = protect_text(text, sentences, newlines, copies, layout.own, kinds) if layout.keeps_spans else None
     if protected is None:
         plain = split_text(text, sentences=sentences, newlines=newlines)
         return Layout(plain.lines, lambda hypotheses: plain.join([h.text for h in hypotheses]))
@@ -119,22 +122,50 @@ async def translate_texts(
     `languages`: codes of source ("auto": detected for each text) and target. Raises HttpError for unknown languages and
     lines that a model refuses, and the service's own errors.
     """
-    parts = []
-    for text in texts:
+    parts = dict[int, _Part]()
+    for number, text in enumerate(texts):
         choice, taken_apart = await aside(len(text), choose, service, pairs, text, languages, layout)
-        parts.append(_Part(text, taken_apart, choice))
+        parts[number] = _Part(text, taken_apart, choice)
     if layout.split == "0":
         search = replace(search, split=False)
-    lines = await _translate_parts(service, parts, range(len(parts)), search, deadline)
-    again = [number for number, rows in lines.items() if not all(row.hypotheses[0].is_complete for row in rows)]
-    for number in again:  # the model has left copy tokens out until nothing else was to be said
-        text = parts[number].text
-        parts[number] = replace(parts[number], layout=await aside(len(text), lay_out, text, layout))
-    lines |= await _translate_parts(service, parts, again, search, deadline)
+    lines = await _translate_parts(service, parts, search, deadline)
+    for is_copied in (True, False) if layout.kind == "text" and layout.keeps_spans else ():
+        again = dict[int, _Part]()
+        for number, rows in lines.items():
+            if (
+                part := await aside(len(texts[number]), _kept_again, parts[number], rows, layout, is_copied)
+            ) is not None:
+                again[number] = part
+        for number, rows in (await _translate_parts(service, again, search, deadline)).items():
+            if _faults(again[number], rows) < _faults(parts[number], lines[number]):
+                parts[number], lines[number] = again[number], rows
     return [
         await aside(len(part.text), _put_together, part, lines.get(number, []), search.nbest)
-        for number, part in enumerate(parts)
+        for number, part in parts.items()
     ]
+
+
+def _kept_again(part: _Part, rows: Sequence[ServedLine], layout: TextFormat, is_copied: bool) -> _Part | None:
+    """Return a text with numbers, keys and symbols taken out of it, too, if its translation has lost any span.
+
+    `is_copied`: copy tokens may stand for spans. None if there is nothing to be done.
+    """
+    model = part.choice.model
+    if model is None or not _faults(part, rows):
+        return None
+    sentences, copies = (model.splits_sentences, model.copies) if is_copied else (True, "")
+    taken_apart = lay_out(part.text, layout, sentences, copies, KEPT_AGAIN)
+    return None if list(taken_apart.lines) == list(part.layout.lines) else replace(part, layout=taken_apart)
+
+
+def _faults(part: _Part, rows: Sequence[ServedLine]) -> int:
+    """Return in how many spans the lines of a text differ from their translations.
+
+    Lines of which the model has left copy tokens out until nothing else was to be said count, too.
+    """
+    best = [row.hypotheses[0] for row in rows]
+    differing = (differing_spans(line, h.text) for line, h in zip(part.layout.lines, best, strict=True))
+    return sum(2 * (len(lost) + len(invented)) for lost, invented in differing) + sum(not h.is_complete for h in best)
 
 
 async def aside(characters: int, work: Callable[..., R], *arguments: Any) -> R:
@@ -146,12 +177,12 @@ async def aside(characters: int, work: Callable[..., R], *arguments: Any) -> R:
 
 
 async def _translate_parts(
-    service: ProcessService, parts: Sequence[_Part], numbers: Iterable[int], search: SearchRequest, deadline: float
+    service: ProcessService, parts: Mapping[int, _Part], search: SearchRequest, deadline: float
 ) -> dict[int, list[ServedLine]]:
-    """Translate the lines of some texts; return them by the number of their text."""
+    """Translate the lines of texts; return them by the number of their text."""
     groups: dict[str, list[int]] = {}
-    for number in numbers:
-        if (model := parts[number].choice.model) is not None and parts[number].layout.lines:
+    for number, part in parts.items():
+        if (model := part.choice.model) is not None and part.layout.lines:
             groups.setdefault(model.name, []).append(number)
     needs_links = any(parts[number].layout.by_alignments for group in groups.values() for number in group)
     search = replace(search, alignments=search.alignments or needs_links)
@@ -162,7 +193,7 @@ async def _translate_parts(
 async def _translate_group(
     service: ProcessService,
     model: str,
-    parts: Sequence[_Part],
+    parts: Mapping[int, _Part],
     group: Sequence[int],
     search: SearchRequest,
     deadline: float,

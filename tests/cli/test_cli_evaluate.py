@@ -163,11 +163,10 @@ def test_an_unseen_script_is_warned_of(regard: Command, transformer: Path) -> No
 
 
 def test_warnings_of_lines_are_counted(regard: Command, transformer: Path) -> None:
-    Path("numbers").write_text(
-        "나는 간다\n나는 집에 간다 12 나는 집에 간다\n나는 집에 간다 34 너는 간다\n", encoding="utf-8"
-    )
-    done = regard("evaluate", transformer, "--source", "numbers", "--reference", "numbers", "--beam", 1)
-    counted = "numbers: 2 of 3 lines have a translation with a warning, such as line 2; regard translate prints all"
+    message = ">>deu<< {n, plural, one {나는 간다} other {너는 간다}}"  # with a code it is read whole
+    Path("messages").write_text(f"나는 간다\n{message}\n{message}\n", encoding="utf-8")
+    done = regard("evaluate", transformer, "--source", "messages", "--reference", "messages", "--beam", 1)
+    counted = "messages: 2 of 3 lines have a translation with a warning, such as line 2; regard translate prints all"
     assert done.warnings == [counted]
 
 

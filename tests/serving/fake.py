@@ -153,5 +153,6 @@ class FakeService:
 
 
 def translation(line: str) -> str:
-    """Translate a line as the fake models do; codes of target languages are no words of it."""
+    """Translate a line as the fake models do; codes of target languages are no words of it, numbers are if not odd."""
+    line = line.replace("2027", "2026")
     return line.partition("<< ")[2].upper() if line.startswith(">>") else line.upper()

@@ -138,3 +138,17 @@ def test_lines_whose_copy_tokens_are_left_out_are_translated_around_their_spans(
     first, second = COPY_CHARACTERS[0], service.calls[-1]
     assert service.calls[-2][1] == [f"too late for{first}", f"in time for{first}", "none"]
     assert (second[1], second[2].alignments) == (["too late for"], True)
+
+
+def test_lines_whose_numbers_are_lost_are_translated_around_them(ask: Ask, service: FakeService) -> None:
+    service.models = {"copies": replace(KOREAN, name="copies", pairs=(("en", "ko"),), copies=COPY_CHARACTERS)}
+    texts = ["since 2026", "till 2027 or 2027", "{a} till 2027, 30 or 40", "<p>till 2027</p>"]
+    answer = ask("/translate", json={"q": texts, "source": "en", "target": "ko"}).json()["translatedText"]
+    assert answer == ["SINCE 2026", "TILL 2027 OR 2027", "{a} TILL 2027, 30 OR 40", "<p>TILL 2027</p>"]
+    first, second = COPY_CHARACTERS[:2]
+    assert [call[1] for call in service.calls[-2:]] == [
+        ["since 2026", "till 2027 or 2027", f"{first} till 2027, 30 or 40", "till 2027"],
+        [f"till{first} or{second}", "till, or", "till"],
+    ]
+    whole = ask("/translate", json={"q": "till 2027", "source": "en", "target": "ko", "format": "html"}).json()
+    assert whole["translatedText"] == "TILL 2026", "markup is translated once"

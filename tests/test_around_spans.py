@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Sequence
+
 import pytest
 from small import SENTENCES, folder
 
-from regard.common.errors import LineError
+from regard.common.errors import LineError, LineWarning
 from regard.data.copy_tokens import COPY_CHARACTERS
 from regard.data.mnemonics import put_mnemonic
 from regard.data.spans import differing_spans
 from regard.pipeline import RuntimeTranslator, Translator, load_translator
+from regard.pipeline.around_spans import translate_around_spans
+from regard.pipeline.translation import TranslatedPart, Translation
 from regard.runtime import native
 from tests.runtime.pairs import maker
 
@@ -113,3 +118,24 @@ def test_errors_name_the_line_among_all(translators: list[Translator | RuntimeTr
         with pytest.raises(LineError) as raised:
             translator.translate([SENTENCES[0], "집 {a}", "집" * 50], max_line=20)
         assert [index for index, _ in raised.value.problems] == [2]
+
+
+def test_only_what_is_said_of_the_translation_that_is_taken_is_a_warning() -> None:
+    seen = list[str]()
+
+    def translate(lines: Sequence[str], owners: Sequence[int], links: bool) -> list[Translation]:
+        seen.extend(lines)
+        texts = [line.replace("20", "2") for line in lines]
+        parts = [(TranslatedPart(text, text, 0.0),) for text in texts]
+        repeated = [("2", 9) if text != line else None for text, line in zip(texts, lines, strict=True)]
+        return [
+            Translation(t, (), 0.0, (), repetition=r, parts=p) for t, r, p in zip(texts, repeated, parts, strict=True)
+        ]
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        first, second = translate_around_spans(["at 20 now", "go"], translate, True, "", lambda text: [*map(ord, text)])
+    assert (first.text, second.text, first.repetition, caught) == ("at 20 now", "go", None, [])
+    assert seen == ["at 20 now", "go", "at now"]
+    with pytest.warns(LineWarning, match=r"repeats '2' 9 times|lacks '20'"):
+        translate_around_spans(["at 20 now"], translate, False, "", lambda text: [len(text)])

@@ -15,7 +15,7 @@ from regard.data.mnemonics import Encode
 from regard.data.spans import KEPT, KEPT_AGAIN, differing_spans, own_pattern, spans_note
 from regard.documents.markup import AlignedLine
 from regard.documents.protected_line import ProtectedLine, protect_line
-from regard.pipeline.translation import TranslatedPart, Translation, join_parts
+from regard.pipeline.translation import TranslatedPart, Translation, join_parts, repetition_note
 
 TranslateLines = Callable[[Sequence[str], Sequence[int], bool], list[Translation]]
 """Translates lines, given their numbers for messages; if asked, with word links, where a model has any."""
@@ -59,9 +59,10 @@ def translate_around_spans(
     else:
         results = translate(lines, range(len(lines)), False)
         notes = [spans_note(line, result.text) for line, result in zip(lines, results, strict=True)]
-    for index, note in enumerate(notes):
-        if note is not None:
-            warnings.warn(LineWarning(index, note), stacklevel=3)
+    for index, (note, result) in enumerate(zip(notes, results, strict=True)):
+        for text in (result.repetition and repetition_note(result.repetition), note):
+            if text is not None:
+                warnings.warn(LineWarning(index, text), stacklevel=3)
     return results
 
 

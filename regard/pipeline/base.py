@@ -16,6 +16,7 @@ from regard.data.tokenizer import Tokenizer
 from regard.data.vocabulary import Vocabulary
 from regard.model_folder import FolderSettings, ModelFolder
 from regard.models import Ensemble, Model, SourceInput, source_length
+from regard.pipeline.translation import repetition_note
 from regard.runtime.engine import DecodeRequest, Engine
 from regard.search import (
     ConstraintEncoder,
@@ -149,8 +150,7 @@ class BasePipeline:
     ) -> None:
         """Warn if output number `index` (`kind`: translation or caption) repeats itself or lacks a required term."""
         if repetition is not None:
-            message = "the {} repeats {!r} {} times and is probably wrong; `no_repeat_ngram=4` prevents that"
-            warnings.warn(LineWarning(index, message.format(kind, *repetition)), stacklevel=4)
+            warnings.warn(LineWarning(index, repetition_note(repetition, kind)), stacklevel=4)
         if not best.complete and constraints.terms:
             terms = ", ".join(map(repr, constraints.terms))
             message = f"the {kind} lacks a required term ({terms}); a larger `beam` or `max_extra` may find room"

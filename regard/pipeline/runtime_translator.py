@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from regard.common.errors import LineError, LineWarning, UsageError
 from regard.pipeline.around_spans import Keep, checked_keep, translate_around_spans
-from regard.pipeline.translation import SPLIT, TranslatedPart, Translation, as_texts
+from regard.pipeline.translation import SPLIT, TranslatedPart, Translation, as_texts, repetition_note
 from regard.runtime.model import Options, RuntimeHypothesis, RuntimeLine, RuntimeModel, available_cores
 from regard.search.line_constraints import NO_CONSTRAINTS, Constraints, constraints_of_each
 
@@ -138,6 +138,8 @@ class RuntimeTranslator:
         if not line.source:
             raise UsageError("the line is empty, or has no letters; give a line of text")
         _warn([line], [0])
+        for repetition in line.hypotheses[0].repetitions:
+            warnings.warn(LineWarning(0, repetition_note(repetition)), stacklevel=2)
         threshold = search.get("score_threshold", self.model.score_threshold(options))
         return self._translation(line, 1, True).with_threshold(threshold), list(line.steps)
 
@@ -242,11 +244,7 @@ def _is_no_text(token: str) -> bool:
 
 
 def _warn(lines: Sequence[RuntimeLine], owners: Sequence[int]) -> None:
-    """Warn of lines that were split, and of translations that repeat themselves, as `Translator` does."""
+    """Warn of lines that were split, as `Translator` does."""
     for index, line in zip(owners, lines, strict=True):
         for note in line.notes:
             warnings.warn(LineWarning(index, note), stacklevel=4)
-    for index, line in zip(owners, lines, strict=True):
-        for text, times in line.hypotheses[0].repetitions:
-            message = f"the translation repeats {text!r} {times} times and is probably wrong"
-            warnings.warn(LineWarning(index, f"{message}; `no_repeat_ngram=4` prevents that"), stacklevel=4)

@@ -106,7 +106,7 @@ class Translator(BasePipeline):
             for segment in line_segments:
                 part = next(parts) if segment.ids else self._copy(segment, nbest, alignments)
                 if segment.ids:
-                    self._warn(index, part.repetition, next(best)[0], segment.constraints, "translation")
+                    self._warn(index, None, next(best)[0], segment.constraints, "translation")
                 line_parts.append(part)
             results.append(self._join(line_segments, line_parts, alignments).with_threshold(settings.score_threshold))
         return results

@@ -88,6 +88,8 @@ SHOWN = 3
 """Spans that a warning names."""
 _ALL = "|".join(f"(?P<{kind}>{'|'.join(patterns)})" for kind, patterns in KINDS.items())
 _PATTERN = re.compile(_ALL.replace(r"![\w", "![\\w\u00c0-\u024f"), re.ASCII)
+_SIGN = re.compile(r"[^\w\s.,;!?'\"’“”…)\]]|[\d_\u2190-\u2bff\U0001f000-\U0001faff]|\.\w")
+"""A span has one of these, in its first word or its second: they are found in a fraction of the time."""
 _MESSAGE_PART = re.compile(r"\}\s*=?\w{1,20}\s*\{|\}\s*\}")
 _DIGITS = re.compile(r"\d+")
 
@@ -129,13 +131,16 @@ def own_pattern(patterns: Sequence[str]) -> Any:
     return re2.compile("|".join(f"(?:{pattern})" for pattern in patterns), options)
 
 
-def find_spans(line: str, own: Any = None) -> list[Span]:
+@lru_cache(maxsize=1024)
+def find_spans(line: str, own: Any = None) -> Sequence[Span]:
     """Return the spans of a line in order; no two overlap. `own`: the compiled patterns of a user."""
     spans, at, messages = list[Span](), 0, 0
     matches = own.finditer(line) if own else ()
     places = sorted((Span(each.start(), each.end(), "own") for each in matches if each[0]), reverse=True)
     while at < len(line):
-        match = _PATTERN.search(line, at)
+        if sign := _SIGN.search(line, at):
+            second = max(at, line.rfind(" ", at, sign.start()))
+        match = _PATTERN.search(line, max(at, line.rfind(" ", at, second) + 1)) if sign else None
         part = _MESSAGE_PART.search(line, at) if messages else None
         while places and places[-1].start < at:
             places.pop()
@@ -153,7 +158,7 @@ def find_spans(line: str, own: Any = None) -> list[Span]:
             messages += match.lastgroup == "message"
             spans.append(Span(*match.span(), match.lastgroup or ""))
             at = match.end()
-    return spans
+    return tuple(spans)
 
 
 def differing_spans(source: str, output: str, own: Any = None) -> tuple[list[str], list[str]]:

@@ -46,7 +46,7 @@ def test_pointing_at_a_target_word_shows_its_attention_weights(open_page: Any, b
     page = open_page([bread])
     page.hover("#queries .word:nth-child(2)")
     assert (
-        page.inner_text("#readout") == "빵을 attends to bread 0.88 · eating 0.07 · I 0.02 · was 0.01 · (no word) 0.02"
+        page.inner_text("#readout") == "빵을 attends to bread 0.88 · eating 0.07 · I 0.02 · was 0.01 · start and end 0.02"
     )
     assert page.inner_text("#columns .word:nth-child(4)").split() == ["bread", "0.88"]
     assert page.get_attribute("#columns .word:nth-child(4)", "style").startswith("background: rgb(")
@@ -117,7 +117,7 @@ def test_layers_heads_and_roles_can_be_selected(open_page: Any, explanation: Cal
 def test_the_player_steps_by_buttons_and_keys(open_page: Any, explanation: Callable[..., ExplanationData]) -> None:
     explained = explanation(5, 2, 2)
     page = open_page(explained)
-    assert page.inner_text("#step-status") == "Step 1 of 8: encoder layer 1 of 2: each word reads the others"
+    assert page.inner_text("#step-status") == "Step 1 of 8: encoder layer 1 of 2: each word attends to the others"
     assert page.is_visible("#encoding-canvas")
     assert not page.is_visible("#candidates")
     page.click("#forth")

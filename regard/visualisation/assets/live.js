@@ -22,7 +22,7 @@ const livePage = (() => {
     alternatives: (count) => `이 문장의 번역 후보, 좋은 것부터 (${count})`, score: "점수",
     done: (count, all) => `문장 ${all}개 가운데 ${count}개 번역됨`, broken: (message) => `번역기가 멈췄습니다: ${message}. 페이지를 다시 여세요.`,
     split: "학습 때 본 어떤 문장보다 길어서 나누어 번역했습니다. 나눈 문장의 어텐션은 표시하지 않습니다.",
-    repeats: (text, times) => `“${text}”이(가) ${times}번 되풀이됩니다. 번역이 틀렸을 수 있습니다.`,
+    repeats: (text, times) => `같은 말(“${text}”)이 ${times}번 되풀이됩니다. 번역이 틀렸을 수 있습니다.`,
     unsure: "불확실한 단어에 밑줄", levels: ["70 % 미만", "40 % 미만", "20 % 미만"],
     unsureHint: "앞 단어들 다음에 모델이 그 단어에 준 확률에 따릅니다. 확신하면서도 틀릴 수 있습니다.",
     doubtful: "학습되지 않음", doubtfulHint: "모델이 검증한 글 거의 모두보다 이 번역을 덜 확신합니다. 번역이 틀렸을 수 있습니다.",

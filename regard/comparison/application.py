@@ -153,15 +153,10 @@ def _files(options: Mapping[str, str | Path | Sequence[str | Path] | None]) -> F
 
 
 def compare_request(
-    request: CompareRequest,
-    out: Path,
-    device: str = "auto",
-    threads: int | None = None,
-    report: Report | None = None,
+    request: CompareRequest, out: Path, device: str = "auto", threads: int | None = None, report: Report | None = None
 ) -> Comparison:
     """`compare` with its arguments as one object."""
-    session = _Session(request, out, select_device(device), threads, report)
-    return session.run()
+    return _Session(request, out, select_device(device), threads, report).run()
 
 
 @dataclass
@@ -205,8 +200,7 @@ class _Session:
             causes.append(f"`seeds={request.seeds}`: wanted 1 to 100")
         if not (request.files.has_test or request.presets):
             causes.append("there is nothing to test on: give `test_source=` and `test_target=`, or `test_captions=`")
-        models: Mapping[str, ModelPlan] = {}
-        models, causes = _collect(lambda: model_plans(request.presets, request.settings), causes, models)
+        models, causes = _collect(lambda: model_plans(request.presets, request.settings), causes, {})
         runs, causes = _collect(lambda: open_runs(request.runs), causes, list[Entry]())
         UsageError.raise_all(causes)
         had_data = (self.out / DATA).exists()
@@ -446,11 +440,8 @@ def _notes(
         for name, model in plan.models.items():
             notes.append(f"{name}: {model.updates or 0:,} updates for each seed.")
         notes.append("Warm-up and validations are fitted to the budget, and no run was stopped early.")
-    if (
-        ter
-        and any(score.name == "BLEU" for result in results.values() for score in result.scores)
-        and not any(score.name == "TER" for result in results.values() for score in result.scores)
-    ):
+    names = {score.name for result in results.values() for score in result.scores}
+    if ter and "BLEU" in names and "TER" not in names:
         notes.append(f"TER is left out: a line has more than {MAX_TER_WORDS} words, for which it takes very long.")
     if training.target is None:
         notes.append("Training data were not given, so words are not broken down by their frequency there.")

@@ -149,16 +149,13 @@ def _allow(model: ModelPlan, budget: Budget, trial: TrainPlan) -> ModelPlan:
         updates = int(budget.tokens / trial.tokens_per_update)
         return replace(model, expected=updates, updates=updates)
     assert budget.minutes is not None, "checked before"
-    expected = int(budget.minutes * 60 / trial.seconds_per_update)
-    return replace(model, expected=expected)
+    return replace(model, expected=int(budget.minutes * 60 / trial.seconds_per_update))
 
 
 def _request(plan: Plan, model: ModelPlan, seed: int, end: Mapping[str, Any] | None = None) -> TrainRequest:
-    data = data_table(**plan.data)
+    data, settings = data_table(**plan.data), {**(end or {}), **model.settings}
     recipe = None if model.recipe is None else Path(model.recipe)
-    return TrainRequest(
-        recipe=recipe, preset=model.preset, data=data, settings={**(end or {}), **model.settings}, seed=seed
-    )
+    return TrainRequest(recipe=recipe, preset=model.preset, data=data, settings=settings, seed=seed)
 
 
 def train_missing(plan: Plan, out: Path, device: str, threads: int | None, report: Report | None) -> Plan:
@@ -197,17 +194,13 @@ def _ending(budget: Budget, model: ModelPlan, recipe: Recipe) -> dict[str, Any]:
     Nothing stops before: a model that is validated seldom would be stopped by chance. They follow from the expected
     updates, which stand in the plan, so that all seeds of a model have one recipe, whenever they were trained.
     """
-    expected = model.expected
-    end: dict[str, Any] = {"training.updates": model.updates}
-    if model.updates is None:
-        end = {"training.minutes": budget.minutes}
-    every = max(1, min(recipe.training.validate_every, expected // VALIDATIONS))
+    every = max(1, min(recipe.training.validate_every, model.expected // VALIDATIONS))
     return {
-        **end,
+        **({"training.minutes": budget.minutes} if model.updates is None else {"training.updates": model.updates}),
         "training.validate_every": every,
         "training.patience": max(recipe.training.patience, 10 * VALIDATIONS),
         "training.log_every": max(1, min(recipe.training.log_every, every)),
-        "schedule.warmup": min(recipe.schedule.warmup, max(1, expected // WARMUP)),
+        "schedule.warmup": min(recipe.schedule.warmup, max(1, model.expected // WARMUP)),
     }
 
 

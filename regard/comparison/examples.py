@@ -55,15 +55,11 @@ def make_examples(
             images = [_data_uri(pipeline.model_view(data.images[index])) for index in indices]
         if pipeline.cross_attention() and chosen:
             maps[name] = _attention(pipeline, indices, data, options)
-    return tuple(
-        Example(
-            index,
-            spread,
-            {name: item for name, items in maps.items() if (item := items[number]) is not None},
-            images[number],
-        )
-        for number, (index, spread) in enumerate(chosen)
-    )
+    examples = []
+    for number, (index, spread) in enumerate(chosen):
+        attention = {name: item for name, items in maps.items() if (item := items[number]) is not None}
+        examples.append(Example(index, spread, attention, images[number]))
+    return tuple(examples)
 
 
 def _attention(

@@ -23,8 +23,8 @@ from regard.runtime import native
 from regard.runtime.model import RuntimeModel
 from regard.visualisation.live import LiveModel, Trust, render_live_page
 
-MAX_EXAMPLE = 200
-"""Characters of the sentence that a page opens with, at most."""
+MAX_EXAMPLE, EXAMPLES = 200, 5
+"""Characters of a sentence that a page proposes, and how many of these, at most."""
 MEASURED = 12
 """Sentences on which the faithfulness of attention is measured."""
 
@@ -44,15 +44,12 @@ def export_page(
         wasm = native.wasm_file().read_bytes()
     except RuntimeError as problem:
         raise ExportError(str(problem)) from problem
-    models, parities = [], []
     reverse = None if languages is None else Languages(source=languages.target, target=languages.source)
-    for number, folder in enumerate(folders):
-        model, parity = _model(folder, *((None, reverse) if number else (source, languages)))
-        models.append(model)
-        parities.append(parity)
+    options = [(source, languages), (None, reverse)]
+    exported = [_model(folder, *own) for folder, own in zip(folders, options, strict=False)]
     out.parent.mkdir(exist_ok=True)
-    write_bytes(out, render_live_page(models, wasm).encode())
-    return parities
+    write_bytes(out, render_live_page([model for model, _ in exported], wasm).encode())
+    return [parity for _, parity in exported]
 
 
 def _model(folder: Path, source: Path | None, languages: Languages | None) -> tuple[LiveModel, Parity]:
@@ -62,7 +59,6 @@ def _model(folder: Path, source: Path | None, languages: Languages | None) -> tu
         card, content = RuntimeModel(file).card, file.read_bytes()
     codes = card["languages"]
     sentences, origin = real_sentences(folder, load_folder(folder).tokenizer.source, source, codes[0])
-    example = next((line for line in sentences if len(line) <= MAX_EXAMPLE), "")
     facts = {
         "languages": " → ".join(filter(None, codes)),
         "parameters": f"{card['parameters']:,}",
@@ -75,8 +71,17 @@ def _model(folder: Path, source: Path | None, languages: Languages | None) -> tu
     is_own = origin != DRAWN and (origin != SAMPLE or codes[0] in SAMPLE_LANGUAGES)  # of the model's language
     trust = measure_trust(folder, sentences) if is_own else None
     names = {code: language_names()[code][:2] for code in codes if code in language_names()}
-    model = LiveModel(content, (codes[0], codes[1]), card["alignment"], example, card["readme"], shown, trust, names)
+    languages_shown, examples = (codes[0], codes[1]), choose_examples(sentences, EXAMPLES if is_own else 1)
+    model = LiveModel(content, languages_shown, card["alignment"], examples, card["readme"], shown, trust, names)
     return model, parity
+
+
+def choose_examples(sentences: Sequence[str], count: int) -> tuple[str, ...]:
+    """Return the first of the sentences that are short enough, and others of all lengths, shortest first."""
+    short = list(dict.fromkeys(line for line in sentences if len(line) <= MAX_EXAMPLE))
+    others = sorted(short[1:], key=len)
+    places = dict.fromkeys(place * len(others) // (count - 1) for place in range(count - 1)) if count > 1 else ()
+    return (*short[:1], *(others[place] for place in places if place < len(others)))
 
 
 def measure_trust(folder: Path, sentences: Sequence[str]) -> Trust | None:

@@ -109,17 +109,16 @@ def _panels(
     from regard.evaluation.faithfulness import agreement, format_correlation
     from regard.visualisation import Alignment, Heads
 
-    readings, attributions = explanation.translation.readings, explanation.data.attributions
+    readings, (rows, columns), alignments = explanation.translation.readings, sides, []
     assert readings is not None, "readings were requested"
-    (rows, columns), is_measured = sides, attributions is not None and readings.roles[layer] == "cross"
-    alignments = []
+    attributions = explanation.data.attributions if readings.roles[layer] == "cross" else None
     for head in heads:
         words, note = readings.words(layer, head - 1, shifted), ""
-        if is_measured and attributions is not None:
+        if attributions is not None:
             note = f" · {format_correlation(agreement(words.weights, attributions.weights[0]))}"
         alignments.append(
             Alignment(columns, rows, words.weights, caption=f"head {head}{note}", special_weights=words.special_weights)
         )
-    if is_measured and attributions is not None:
+    if attributions is not None:
         title += f" · rank correlation with {attributions.names[0]}"
     return Heads(tuple(alignments), title)

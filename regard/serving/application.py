@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
 from typing import Any
 
@@ -17,7 +18,6 @@ from regard.serving.answers import AnswersInPieces
 from regard.serving.calls import REQUEST_ID, Server
 from regard.serving.deepl import deepl, deepl_lists
 from regard.serving.endpoints import own_endpoints
-from regard.serving.front_page import front_page
 from regard.serving.http_errors import HttpError, error_response, json_response
 from regard.serving.keys import KeyFile
 from regard.serving.libretranslate import libretranslate
@@ -25,8 +25,9 @@ from regard.serving.limits import Limits
 from regard.serving.metrics import Metrics
 from regard.serving.process_service import ProcessService
 from regard.serving.proxies import ProxyHeaders, TrustedProxies
-from regard.serving.security import HostCheck, OriginCheck, RequestLog
+from regard.serving.security import HeaderCheck, HostCheck, OriginCheck, RequestLog
 from regard.serving.server_settings import ServerSettings
+from regard.visualisation.server_page import render_server_page
 
 DESCRIPTION = """Translation and captions by the models of this server. The endpoints of LibreTranslate and DeepL work
 with their clients; those under /v1 show more: scores, alternatives, alignments, attention, words as they come."""
@@ -36,7 +37,7 @@ _QUIET: Any = {"tracing": False, "metrics": False, "logs": False, "auto_configur
 
 def create_app(
     service: ProcessService,
-    settings: ServerSettings | None = None,
+    settings: ServerSettings,
     *,
     queue_depth: Callable[[], float] | None = None,
     lifespan: Callable[[FastAPI], Any] | None = None,
@@ -46,7 +47,6 @@ def create_app(
     `queue_depth`: how many lines wait, for the metrics. Limits and counters live in this process: run one of it. Raises
     ConfigurationError for contradictory settings, DataError if the file of keys is unusable.
     """
-    settings = settings or ServerSettings()
     limits = Limits(settings.requests_per_minute, settings.characters_per_minute, settings.character_quota)
     keys = KeyFile(settings.key_file) if settings.key_file else None
     metrics = Metrics(queue_depth) if settings.metrics else None
@@ -63,7 +63,7 @@ def create_app(
     for router in (libretranslate(server), deepl(server), deepl_lists(server), own_endpoints(server)):
         app.include_router(router)
     if settings.page:
-        app.include_router(front_page())
+        _add_page(app)
     app.get("/spec", include_in_schema=False)(_spec)
     app.add_exception_handler(RegardError, _answer)
     app.add_exception_handler(HTTPException, _answer)
@@ -81,11 +81,35 @@ def _add_middlewares(app: FastAPI, settings: ServerSettings, metrics: Metrics | 
             allow_headers=["Authorization", "Content-Type", "X-Deadline-Ms", "X-Request-Id"],
             expose_headers=["Retry-After", "X-Request-Id"],
         )
-    app.add_middleware(OriginCheck, origins=settings.cors_origins)
-    app.add_middleware(HostCheck, hosts=settings.hosts)
+    app.add_middleware(HeaderCheck, check=OriginCheck(settings.cors_origins))
+    app.add_middleware(HeaderCheck, check=HostCheck(settings.hosts))
     app.add_middleware(ProxyHeaders, proxies=TrustedProxies(settings.trusted_proxies))
     app.add_middleware(AnswersInPieces, most=4 * settings.answer_limit)
     app.add_middleware(RequestLog, metrics=metrics, log_texts=settings.log_texts)
+
+
+def _add_page(app: FastAPI) -> None:
+    """Add the page at the root, one HTML answer that asks the endpoints under /v1, and nobody else.
+
+    Browsers may keep the page, and ask each time whether it is still the same.
+    """
+    page = render_server_page()
+    content = page.html.encode()
+    tag = f'"{hashlib.sha256(content).hexdigest()[:32]}"'
+    headers = {
+        "Content-Security-Policy": page.policy,
+        "Cache-Control": "no-cache",
+        "ETag": tag,
+        "Cross-Origin-Opener-Policy": "same-origin",
+        "Permissions-Policy": "camera=(), microphone=(), geolocation=()",
+    }
+
+    @app.api_route("/", methods=["GET", "HEAD"], include_in_schema=False)
+    async def front(request: Request) -> Response:
+        """Send the page that translates."""
+        if tag in request.headers.get("if-none-match", ""):
+            return Response(status_code=304, headers=headers)
+        return Response(content, headers=headers, media_type="text/html; charset=utf-8")
 
 
 async def _spec(request: Request) -> Response:

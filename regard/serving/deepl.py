@@ -149,10 +149,7 @@ def deepl(server: Server) -> APIRouter:
     async def glossary_language_pairs() -> Response:
         return json_response({"supported_languages": []})
 
-    @router.get("/glossaries", include_in_schema=False)
-    async def glossaries() -> Response:
-        return json_response({"glossaries": []})
-
+    router.get("/glossaries", include_in_schema=False)(_no_glossaries)
     return router
 
 
@@ -167,10 +164,7 @@ def deepl_lists(server: Server) -> APIRouter:
         resource = request.query_params.get("resource", "translate_text")
         return json_response(_resource_languages(server) if resource == "translate_text" else [])
 
-    @router.get("/glossaries", include_in_schema=False)
-    async def no_glossaries() -> Response:
-        return json_response({"glossaries": []})
-
+    router.get("/glossaries", include_in_schema=False)(_no_glossaries)
     return router
 
 
@@ -182,6 +176,10 @@ async def translate(call: Call[TranslateParameters]) -> Any:
         texts, (asked.source_lang or AUTO, asked.target_lang), SearchRequest(), _layout(asked)
     )
     return {"translations": [_translation(*pair, asked) for pair in zip(texts, results, strict=True)]}
+
+
+async def _no_glossaries() -> Response:
+    return json_response({"glossaries": []})
 
 
 def _refuse(asked: TranslateParameters) -> None:

@@ -20,8 +20,6 @@ _END = 15.0
 """Seconds that processes have to end in."""
 _PAUSE, _HEALTHY, _PATIENCE = 60.0, 30.0, 5.0
 """Seconds of the longest pause between starts, of life that ends a row of deaths, and that calls wait for a start."""
-
-
 Log = Callable[[str], None]
 
 

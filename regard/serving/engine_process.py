@@ -8,9 +8,8 @@ import itertools
 import os
 from collections.abc import AsyncGenerator, Callable, Sequence
 from pathlib import Path
-from typing import Any
 
-from regard.common.errors import ModelFolderError, RegardError
+from regard.common.errors import ModelFolderError
 from regard.common.processes import module_command
 from regard.serving.frames import FrameReader, Message, error_of, frames
 
@@ -151,9 +150,3 @@ class EngineProcess:
                 queue.put_nowait(None)
             if not self.is_retired:
                 self._on_death(self)
-
-
-def merge_errors(problem: Exception, path: Path) -> RegardError:
-    """Return an error of a model with its path in front of each cause that lacks it."""
-    causes: tuple[Any, ...] = problem.causes if isinstance(problem, RegardError) else (str(problem),)
-    return ModelFolderError(*(cause if str(path) in cause else f"{path}: {cause}" for cause in causes))

@@ -134,8 +134,3 @@ def error_of(content: Message) -> RegardError:
     if content["kind"] == "line":
         return LineError(*((index, text) for index, text in content["causes"]))
     return _KINDS[content["kind"]](*content["causes"])
-
-
-def start_thread(target: Callable[..., Any], *arguments: Any) -> None:
-    """Start a thread that ends with the process."""
-    threading.Thread(target=target, args=arguments, daemon=True).start()

@@ -112,7 +112,14 @@ class KeyFile:
         The file is read again if it has changed; while it is missing or damaged, the keys before are kept and `problem`
         says why.
         """
-        self._reload()
+        if (state := self._changed()) != self._state:
+            self._state = state
+            try:
+                self._keys = {key.id: key for key in list_keys(self.path)}
+                self.problem = ""
+            except DataError as problem:
+                self.problem = str(problem)
+                _LOG.warning("the keys before it was changed are still used: %s", self.problem)
         match = _KEY.fullmatch(text)
         key = self._keys.get(match["id"], _NOBODY) if match else _NOBODY
         return key if key.fits(match["secret"] if match else "") else None
@@ -123,18 +130,6 @@ class KeyFile:
         except OSError:
             return (0, 0, 0)
         return state.st_mtime_ns, state.st_size, state.st_ino
-
-    def _reload(self) -> None:
-        state = self._changed()
-        if state == self._state:
-            return
-        self._state = state
-        try:
-            self._keys = {key.id: key for key in list_keys(self.path)}
-            self.problem = ""
-        except DataError as problem:
-            self.problem = str(problem)
-            _LOG.warning("the keys before it was changed are still used: %s", self.problem)
 
 
 def _hash(salt: str, secret: str) -> str:

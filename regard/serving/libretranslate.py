@@ -78,12 +78,9 @@ def libretranslate(server: Server) -> APIRouter:
 
     async def languages() -> Response:
         """List the languages, each with those it can be translated to."""
-        return json_response(
-            [
-                {"code": code, "name": language_name(code), "targets": targets}
-                for code, targets in server.pairs().languages.items()
-            ]
-        )
+        known = server.pairs().languages.items()
+        items = [{"code": code, "name": language_name(code), "targets": targets} for code, targets in known]
+        return json_response(items)
 
     async def not_offered(request: Request) -> Response:
         """Refuse a function that is not offered: translation of files, and suggestions of better translations."""

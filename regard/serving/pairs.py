@@ -52,16 +52,10 @@ class LanguagePairs:
             targets[source].add(target)
         self.languages = {code: sorted(targets[code]) for code in sorted(targets)}
         """All languages, each with those that it can be translated to, itself included."""
-
-    @property
-    def sources(self) -> list[str]:
+        self.sources = list(dict.fromkeys(source for source, _ in self._models))
         """The languages that can be translated from."""
-        return list(dict.fromkeys(source for source, _ in self._models))
-
-    @property
-    def targets(self) -> list[str]:
+        self.targets = list(dict.fromkeys(target for _, target in self._models))
         """The languages that can be translated to."""
-        return list(dict.fromkeys(target for _, target in self._models))
 
     def choose(self, service: ProcessService, text: str, source: str, target: str) -> Choice:
         """Choose the model for a text. `source`: a code or "auto"; `target`: a code, or empty if there is but one.
@@ -96,16 +90,14 @@ class LanguagePairs:
         return Choice(code, target, model)
 
     def _target(self, target: str) -> str:
-        known = self.languages
         if not target and len(self.targets) == 1:
             return self.targets[0]
+        targets = ", ".join(self.targets)
         if not target:
-            raise bad_request(f"the target language is missing; there are: {', '.join(self.targets)}")
-        code = match_language(target, known)
+            raise bad_request(f"the target language is missing; there are: {targets}")
+        code = match_language(target, self.languages)
         if code is None:
-            raise bad_request(
-                f"the target language {excerpt(target)} is not served; there are: {', '.join(self.targets)}"
-            )
+            raise bad_request(f"the target language {excerpt(target)} is not served; there are: {targets}")
         return code
 
     def _sources_of(self, target: str) -> list[str]:
@@ -128,14 +120,12 @@ def match_language(code: str, known: Iterable[str]) -> str | None:
 
     EN-US means en, and zh means zh-Hans if there is no other Chinese.
     """
-    languages = list(known)
-    for language in languages:
-        if language.lower() == code.lower().replace("_", "-"):
-            return language
-    base, _, region = code.lower().replace("_", "-").partition("-")
-    for language in languages:
-        if region and language.lower() == base:
-            return language
+    languages, wanted = list(known), code.lower().replace("_", "-")
+    base, _, region = wanted.partition("-")
+    for name in (wanted, base) if region else (wanted,):
+        for language in languages:
+            if language.lower() == name:
+                return language
     regional = [language for language in languages if language.lower().startswith(f"{base}-")]
     return regional[0] if len(regional) == 1 and not region else None
 

@@ -18,7 +18,6 @@ from regard.common.processes import module_command
 from regard.data.language_id import LanguageId
 from regard.data.languages import named_code
 from regard.serving.engine_pool import EnginePool, Log
-from regard.serving.engine_process import merge_errors
 from regard.serving.frames import Message, error_of
 from regard.serving.raw_json import RawJson
 from regard.serving.service import (
@@ -80,13 +79,9 @@ class ProcessService:
 
     async def start(self, paths: Sequence[Path], languages: Sequence[Pair] = ()) -> None:
         """Open all models. Raises RegardError, with all causes, if one cannot be; nothing is left running then."""
-        named = [*languages, *[None] * len(paths)]
-        names = _names(paths)
+        named = zip(_names(paths), paths, [*languages, *[None] * len(paths)], strict=False)
         try:
-            outcomes = await asyncio.gather(
-                *(self._open(name, path, named[i]) for i, (name, path) in enumerate(zip(names, paths, strict=True))),
-                return_exceptions=True,
-            )
+            outcomes = await asyncio.gather(*(self._open(*model) for model in named), return_exceptions=True)
             for outcome in outcomes:
                 if isinstance(outcome, _Host):
                     self._hosts[outcome.model.name] = outcome
@@ -244,7 +239,8 @@ class ProcessService:
             pool = EnginePool(opened, options, settings.processes, settings.most_lines, self._log)
             about = await pool.start()
         except RegardError as problem:
-            raise merge_errors(problem, path) from None
+            causes = (cause if str(path) in cause else f"{path}: {cause}" for cause in problem.causes)
+            raise ModelFolderError(*causes) from None
         model = _served_model(name, about, languages)
         return _Host(path, languages, pool, state, model, _language_id(about, languages))
 
@@ -297,7 +293,7 @@ def _names(paths: Sequence[Path]) -> list[str]:
 
 def _served_model(name: str, about: Message, languages: Pair | None) -> ServedModel:
     card, codes = about["card"], dict[str, str]()
-    source, target = languages or _languages(card)
+    source, target = languages or card.get("languages") or ("", "")
     for code in card.get("language_codes", ()) if languages is None else ():
         codes[named_code(code.strip("<>")) or code.strip("<>")] = code
     pairs = tuple((source, code) for code in codes) or ((source, target),)
@@ -310,20 +306,14 @@ def _served_model(name: str, about: Message, languages: Pair | None) -> ServedMo
     return replace(model, pairs=(("", target),)) if about["kind"] == "captions" else model
 
 
-def _languages(card: Message) -> Pair:
-    source, target = card.get("languages") or ("", "")
-    return source, target
-
-
 def _language_id(about: Message, languages: Pair | None) -> LanguageId:
     """Return how the languages of a model are told apart, by the names that it is served under."""
     try:
         language_id = LanguageId.parse(about["language_id"].encode()) if about["language_id"] else LanguageId({})
     except ValueError:
         return LanguageId({})
-    return (
-        language_id.renamed(dict(zip(_languages(about["card"]), languages, strict=True))) if languages else language_id
-    )
+    own = about["card"].get("languages") or ("", "")
+    return language_id.renamed(dict(zip(own, languages, strict=True))) if languages else language_id
 
 
 def _encoded(image: bytes) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import queue
+import threading
 import warnings
 from collections import Counter, defaultdict
 from collections.abc import Sequence
@@ -20,7 +21,7 @@ from regard.pipeline.captioner import Captioner
 from regard.pipeline.loading import load
 from regard.runtime.model import ROLES
 from regard.serving.answer_size import AnswerLimit
-from regard.serving.frames import Message, Replies, start_thread
+from regard.serving.frames import Message, Replies
 from regard.serving.raw_json import RawJson, json_pieces, weights_json
 from regard.visualisation.explanation_data import page_data
 
@@ -45,7 +46,7 @@ class PyTorchEngine:
         self._limit = AnswerLimit(most_bytes, heads)
         self._calls: queue.SimpleQueue[tuple[int, Message]] = queue.SimpleQueue()
         self._waiting: set[int] = set()
-        start_thread(self._work)
+        threading.Thread(target=self._work, daemon=True).start()  # ends with the process
 
     def about(self) -> Message:
         """Return kind, card and layers of the model."""

@@ -187,10 +187,9 @@ def _whole_number(digits: str) -> int:
     return int(digits)
 
 
-def _urlencoded(data: bytes, where: str, most: int) -> list[tuple[str, Any]]:
+def _urlencoded(data: bytes, where: str, most: int) -> list[tuple[str, str]]:
     try:
-        text = data.decode()
-        return [*parse_qsl(text, keep_blank_values=True, errors="strict", max_num_fields=most)]
+        return parse_qsl(data.decode(), keep_blank_values=True, errors="strict", max_num_fields=most)
     except UnicodeDecodeError:
         raise bad_request(f"the {where} is not UTF-8; send it in UTF-8") from None
     except ValueError:

@@ -14,7 +14,7 @@ from regard.data.known_form import in_known_form
 from regard.data.spans import spans_note
 from regard.runtime.model import ROLES, Options, RuntimeHypothesis, RuntimeLine, RuntimeModel
 from regard.serving.answer_size import AnswerLimit, Turns
-from regard.serving.frames import Message, Replies, start_thread
+from regard.serving.frames import Message, Replies
 from regard.serving.raw_json import RawJson, json_pieces, weights_json
 from regard.serving.runtime_explanation import MOST_NBEST, Explainer, likely_tokens, next_step_options
 
@@ -44,19 +44,17 @@ class RuntimeEngine:
         self._lock = threading.Lock()
         self._streams = ThreadPoolExecutor(max(1, threads), "stream")
         for _ in range(max(1, threads // 2) + 2):  # one is left for short calls, while another ends what was cancelled
-            start_thread(self._return_results)
+            threading.Thread(target=self._return_results, daemon=True).start()
 
     def about(self) -> Message:
         """Return kind, card and layers of the model."""
         card = {name: value for name, value in self._model.card.items() if name not in ("model", "tokenizer")}
-        layers = [(layer.name, layer.role, layer.heads) for layer in self._model.layers]
-        identification = self._model.language_id.decode("utf-8", "replace")
         return {
             "kind": "translation",
             "engine": "runtime",
             "card": card,
-            "layers": layers,
-            "language_id": identification,
+            "layers": [(layer.name, layer.role, layer.heads) for layer in self._model.layers],
+            "language_id": self._model.language_id.decode("utf-8", "replace"),
             "splits_sentences": bool(self._model.options().split),
             "copies": self._model.copies,
         }
@@ -128,9 +126,8 @@ class RuntimeEngine:
                 setattr(options, name, ATTENTION.index(value) if name == "attention" else value)
         if search.get("beam") is None:
             options.beam = max(options.beam, options.nbest)
-        options.alignments, options.threads = int(options.alignments), self._threads
-        if options.alignments and not self._model.has_attention:
-            options.alignments = 0
+        options.alignments = int(self._model.has_attention and options.alignments)
+        options.threads = self._threads
         return options
 
     def _explaining(self, call: Message, options: Options) -> Options:

@@ -34,10 +34,7 @@ class Explainer:
         ranked = array_pieces(map(json_pieces, itertools.chain([first], others)))
         steps = array_pieces(json_pieces(self._step(step)) for step in line.steps)
         threshold = self.model.score_threshold(self.model.options())
-        source = {
-            "sourceTokens": self.model.tokens(line.source, False),
-            "sourceWords": self._words(line.source, False),
-        }
+        source = {"sourceTokens": self.model.tokens(line.source, False), "sourceWords": self._words(line.source, False)}
         parts = {"parts": len(line.parts), "doubtful": any(p.score < threshold for p in line.parts)}
         rest = {"nbest": RawJson(ranked), **parts, "notes": line.notes, "steps": RawJson(steps)}
         return {**(first | {"attention": []} if self.is_packed else first), **source, **rest}

@@ -8,7 +8,7 @@ import re
 import secrets
 import time
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
@@ -93,35 +93,30 @@ class RequestLog:
         LOG.log(logging.ERROR, "%s failed with %s%s\n%s", request_id, type(problem).__name__, message, frames)
 
 
-class _Check:
-    """A middleware that refuses requests by their headers."""
+class HeaderCheck:
+    """A middleware that refuses requests by their headers: `check` returns why; None if a request is not refused."""
 
-    def __init__(self, app: ASGIApp) -> None:
-        self.app = app
+    def __init__(self, app: ASGIApp, check: Callable[[Headers], HttpError | None]) -> None:
+        self.app, self.check = app, check
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        problem = self.problem(Headers(scope=scope)) if scope["type"] == "http" else None
+        problem = self.check(Headers(scope=scope)) if scope["type"] == "http" else None
         if problem is None:
             await self.app(scope, receive, send)
         else:
             await error_response(problem, scope["path"], scope[REQUEST_ID])(scope, receive, send)
 
-    def problem(self, headers: Headers) -> HttpError | None:
-        """Return why a request is refused; None if it is not."""
-        raise NotImplementedError
 
-
-class HostCheck(_Check):
+class HostCheck:
     """Refuse requests for other hosts (421): a page that lets its own name lead to this machine gets no answer.
 
     IP addresses are allowed, since no name leads to them. ("DNS rebinding" is the attack.)
     """
 
-    def __init__(self, app: ASGIApp, hosts: Sequence[str]) -> None:
-        super().__init__(app)
+    def __init__(self, hosts: Sequence[str]) -> None:
         self.hosts = {host.lower().strip("[]") for host in hosts}
 
-    def problem(self, headers: Headers) -> HttpError | None:
+    def __call__(self, headers: Headers) -> HttpError | None:
         hosts = headers.getlist("host")
         if len(hosts) != 1:
             return HttpError(400, f"wanted one header Host, got {len(hosts)}")
@@ -132,17 +127,16 @@ class HostCheck(_Check):
         return HttpError(421, f"this server is not {excerpt(hosts[0])}; its settings name its hosts")
 
 
-class OriginCheck(_Check):
+class OriginCheck:
     """Refuse requests that pages of other origins make (403), which would use the server without being able to read.
 
     What has no header Origin is no page's request; browsers' own addresses, as of extensions, are allowed.
     """
 
-    def __init__(self, app: ASGIApp, origins: Sequence[str]) -> None:
-        super().__init__(app)
+    def __init__(self, origins: Sequence[str]) -> None:
         self.origins = set(origins)
 
-    def problem(self, headers: Headers) -> HttpError | None:
+    def __call__(self, headers: Headers) -> HttpError | None:
         origin = headers.get("origin")
         if origin is None or self._is_allowed(origin, headers.get("host", "")):
             return None

@@ -135,8 +135,7 @@ def _frames(stacks: tuple[Stack, ...], placed: list[_Placed]) -> Iterator[Mark]:
         if stack.times > 1:
             top, foot = parts[-1].y - FRAME + 2, parts[0].y + parts[0].height + FRAME - 2
             yield Box(parts[0].x - FRAME + 2, top, COLUMN + 2 * FRAME - 4, foot - top, "muted", outline=1.5)
-            text = f"{stack.times} ×"
-            yield Text(parts[0].x + COLUMN + FRAME + 4, foot - 3, text, SIZE, "ink")
+            yield Text(parts[0].x + COLUMN + FRAME + 4, foot - 3, f"{stack.times} ×", SIZE, "ink")
 
 
 def _arrows(placed: list[_Placed]) -> Iterator[Polyline]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Literal
 
 from regard.common.errors import UsageError
@@ -25,7 +25,6 @@ from regard.visualisation.figure import (
     Mark,
     Polyline,
     Text,
-    header_height,
     header_lines,
     make_figure,
 )
@@ -126,8 +125,8 @@ def layout_chart(chart: Chart) -> Figure:
     labels = [label for panel in chart.panels for label in panel.end_labels() if label]
     right = max((measure(label, SIZE) + 9 + 3 * MARKER + 4 for label in labels), default=12.0)
     width = 2 * MARGIN + columns * (LEFT + inside[0] + right) + (columns - 1) * GAP
-    header = header_lines(chart.title, chart.caption, width - 2 * MARGIN)
-    top = MARGIN + header_height(header)
+    header, header_height = header_lines(chart.title, chart.caption, width - 2 * MARGIN)
+    top = MARGIN + header_height
     groups = [Group("header", header)]
     ticks = max((len(lines) for panel in chart.panels for lines in _category_lines(panel, inside[0])), default=1)
     row_height = ABOVE + inside[1] + BELOW + (ticks - 1) * LINE_HEIGHT * SIZE
@@ -146,8 +145,9 @@ def _panel(chart: Chart, number: int, area: Box) -> list[Group]:
     """Draw the axes and series of a panel in `area`; the label of the x-axis is left out if the panel below has it."""
     panel, columns = chart.panels[number], min(chart.columns, len(chart.panels))
     x_axis = _x_axis(chart, panel, area)
-    ys = [y for series in panel.series for y in (*(y for _, y in series.points), *_flatten(series.band))]
-    y_axis = _Axis([*ys, *(y for _, y in panel.guide)], area.y + area.height, area.y, chart.scale, padding=0.06)
+    ys = [y for series in panel.series for _, y in (*series.points, *panel.guide)]
+    ys += chain.from_iterable(interval for series in panel.series for interval in series.band or ())
+    y_axis = _Axis(ys, area.y + area.height, area.y, chart.scale, padding=0.06)
     grid = [Box(area.x, y_axis.at(tick), area.width, 1.0, "grid") for tick in y_axis.ticks]
     grid += [Box(x_axis.at(tick), area.y, 1.0, area.height, "grid") for tick in x_axis.ticks]
     texts = [Text(area.x, area.y - 10, panel.title, PANEL_SIZE)]
@@ -217,10 +217,6 @@ def _ends(panel: Panel, y_axis: _Axis) -> list[tuple[float, str, int]]:
         if label:
             heights.setdefault((label, paint), []).append(y_axis.at(series.points[-1][1]))
     return [(sum(ys) / len(ys), text, paint) for (text, paint), ys in heights.items()]
-
-
-def _flatten(band: Sequence[tuple[float, float]] | None) -> list[float]:
-    return [edge for interval in band or () for edge in interval]
 
 
 class _Axis:

@@ -127,16 +127,11 @@ def make_figure(width: float, height: float, groups: Sequence[Group], title: str
     return Figure(*size, (paper, *groups), title, description)
 
 
-def header_lines(title: str, caption: str, limit: float) -> tuple[Text, ...]:
-    """Lay out a title and below it a caption in the top left corner, both wrapped to `limit` pixels."""
+def header_lines(title: str, caption: str, limit: float) -> tuple[tuple[Text, ...], float]:
+    """Lay out a title and below it a caption, top left, wrapped to `limit` pixels; return them with their height."""
     lines, top = list[Text](), MARGIN
     for text, size, paint in ((title, TITLE_SIZE, "ink"), (caption, CAPTION_SIZE, "muted")):
         for line in wrap(text, size, limit):
             lines.append(Text(MARGIN, top + size * ASCENT, line, size, paint))
             top += size * LINE_HEIGHT
-    return tuple(lines)
-
-
-def header_height(lines: Sequence[Text]) -> float:
-    """Return the height in pixels that the lines of `header_lines` take."""
-    return sum((LINE_HEIGHT * line.size for line in lines), 0.0)
+    return tuple(lines), sum((LINE_HEIGHT * line.size for line in lines), 0.0)

@@ -6,7 +6,7 @@ T rows (target words), S columns (source words).
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from regard.visualisation.figure import LINE_HEIGHT, MARGIN, MIDLINE, Text
@@ -119,12 +119,9 @@ def _column_label(grid: Grid, x: float, word: str, paint: str = "ink") -> Text:
     return Text(x + MIDLINE * size * sin - 3 * cos, grid.top - lift, label, size, paint, "start", grid.turn, hint)
 
 
-def row_labels(grid: Grid, target: Sequence[str]) -> tuple[Text, ...]:
-    """Return the target words left of their rows."""
-    return tuple(_row_label(grid, t, word) for t, word in enumerate(target))
-
-
-def _row_label(grid: Grid, t: int, word: str) -> Text:
-    label, size = elide(word, grid.font, MAX_LABEL * grid.font), grid.font
-    y = grid.top + (t + 0.5) * grid.cell_height + MIDLINE * size + 0.5
-    return Text(grid.left - GAP, y, label, size, "ink", "end", 0.0, word if label != word else "")
+def row_labels(grid: Grid, target: Sequence[str]) -> Iterator[Text]:
+    """Write the target words left of their rows."""
+    for t, word in enumerate(target):
+        label, size = elide(word, grid.font, MAX_LABEL * grid.font), grid.font
+        y = grid.top + (t + 0.5) * grid.cell_height + MIDLINE * size + 0.5
+        yield Text(grid.left - GAP, y, label, size, "ink", "end", 0.0, word if label != word else "")

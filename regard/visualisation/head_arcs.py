@@ -22,7 +22,6 @@ from regard.visualisation.figure import (
     Polyline,
     Text,
     curve,
-    header_height,
     header_lines,
     make_figure,
 )
@@ -73,10 +72,9 @@ def layout_head_arcs(arcs: HeadArcs) -> Figure:
     left = MARGIN + max(min(MAX_WORD, measure(word, SIZE)) for word in arcs.queries) + 14
     right = left + BETWEEN
     width = right + 12 + squares + max(min(MAX_WORD, measure(word, SIZE)) for word in arcs.keys) + MARGIN
-    header = header_lines(
-        arcs.title, "a line and a square are as strong as the weight of their head", width - 2 * MARGIN
-    )
-    top = MARGIN + header_height(header) + 8
+    caption = "a line and a square are as strong as the weight of their head"
+    header, header_height = header_lines(arcs.title, caption, width - 2 * MARGIN)
+    top = MARGIN + header_height + 8
     rows = max(len(arcs.queries), len(arcs.keys))
     tops = [top + LEGEND + (rows - len(words)) * ROW / 2 for words in (arcs.queries, arcs.keys)]
     groups = [

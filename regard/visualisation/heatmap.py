@@ -6,7 +6,7 @@ T target words (rows), S source words (columns).
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -22,7 +22,6 @@ from regard.visualisation.figure import (
     Figure,
     Group,
     Text,
-    header_height,
     header_lines,
     make_figure,
 )
@@ -119,8 +118,8 @@ def layout_heatmap(alignment: Alignment, ceiling: float | None = None) -> Figure
     has_links = bool(alignment.links)
     legend_width = _legend_width(ceiling, has_links)
     right = max(right, grid.far_right + 1, MARGIN + legend_width)
-    header = header_lines(alignment.title, alignment.caption, max(right - MARGIN, MIN_HEADER))
-    grid = replace(grid, top=grid.top + (float(math.ceil(header_height(header) + 10)) if header else 0.0))
+    header, height = header_lines(alignment.title, alignment.caption, max(right - MARGIN, MIN_HEADER))
+    grid = replace(grid, top=grid.top + (float(math.ceil(height + 10)) if header else 0.0))
     right = max([right, *(x for line in header for x, _ in line.corners())])
     labels = column_labels(grid, alignment.source)
     legend_left = max(MARGIN, min(grid.left, right - legend_width))
@@ -128,11 +127,11 @@ def layout_heatmap(alignment: Alignment, ceiling: float | None = None) -> Figure
         Group("header", header),
         Group("axes", _axes(grid)),
         Group("sources", labels[: grid.columns]),
-        Group("targets", row_labels(grid, alignment.target)),
+        Group("targets", tuple(row_labels(grid, alignment.target))),
         Group("grid", _grid_lines(grid)),
         Group("cells", _cells(alignment, grid, ceiling)),
         *_end_column(alignment, grid, ceiling, labels[grid.columns :]),
-        Group("values", _values(alignment, grid, ceiling)),
+        Group("values", tuple(_values(alignment, grid, ceiling))),
         Group("links", _links(alignment, grid)),
         Group("legend", _legend(legend_left, grid.bottom + 20, ceiling, has_links)),
     )
@@ -180,20 +179,12 @@ def _end_column(alignment: Alignment, grid: Grid, ceiling: float, labels: tuple[
     return Group("end-label", labels), Group("end", cells)
 
 
-def _values(alignment: Alignment, grid: Grid, ceiling: float) -> tuple[Text, ...]:
-    """Return the weights in digits if cells have room for them; those that round to zero are blank."""
-    if not grid.has_numbers:
-        return ()
-    return tuple(
-        _value(grid.cell(t, s), float(weight), ceiling) for (t, s), weight in np.ndenumerate(alignment.weights)
-    )
-
-
-def _value(cell: tuple[float, float, float, float], weight: float, ceiling: float) -> Text:
-    x, y, width, height = cell
-    size = 12.0
-    digits = f"{weight:.2f}" if weight >= 0.005 else ""
-    return Text(x + width / 2, y + height / 2 + MIDLINE * size, digits, size, f"v{level(weight, ceiling)}", "middle")
+def _values(alignment: Alignment, grid: Grid, ceiling: float) -> Iterator[Text]:
+    """Write the weights in digits if cells have room for them; those that round to zero are blank."""
+    for (t, s), weight in np.ndenumerate(alignment.weights) if grid.has_numbers else ():
+        x, y, width, height = grid.cell(t, s)
+        digits, paint = f"{weight:.2f}" if weight >= 0.005 else "", f"v{level(weight, ceiling)}"
+        yield Text(x + width / 2, y + height / 2 + MIDLINE * 12.0, digits, 12.0, paint, "middle")
 
 
 def _links(alignment: Alignment, grid: Grid) -> tuple[Box, ...]:

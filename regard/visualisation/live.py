@@ -29,14 +29,14 @@ class LiveModel:
     """A model of a live page: its runtime file, and what the page says of it.
 
     `languages`: of source and target as in HTML, such as "en"; empty if unknown. `alignment`: the head that is shown
-    first, as in the card of the file. `example`: the text that the page opens with. `names`: of languages by their
-    code, in English and Korean, since few browsers know the smaller ones.
+    first, as in the card of the file. `examples`: sentences to try, the first of which the page opens with. `names`: of
+    languages by their code, in English and Korean, since few browsers know the smaller ones.
     """
 
     content: bytes
     languages: tuple[str, str] = ("", "")
     alignment: Mapping[str, Any] | None = None
-    example: str = ""
+    examples: Sequence[str] = ()
     readme: str = ""
     facts: Mapping[str, str] = field(default_factory=dict)
     trust: Trust | None = None
@@ -61,7 +61,7 @@ def _values(model: LiveModel) -> dict[str, Any]:
         "languages": model.languages,
         "names": model.names,
         "alignment": model.alignment,
-        "example": clean(model.example),
+        "examples": [clean(text) for text in model.examples],
         "readme": model.readme,
         "facts": {clean(name): clean(value) for name, value in model.facts.items()},
         "trust": _trust(model.trust),

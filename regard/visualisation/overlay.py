@@ -27,7 +27,6 @@ from regard.visualisation.figure import (
     Mark,
     Raster,
     Text,
-    header_height,
     header_lines,
     make_figure,
 )
@@ -160,8 +159,8 @@ def layout_overlay(overlay: Overlay) -> Figure:
     columns = min(COLUMNS, panels)
     step_x, step_y = max(width, PANEL * 0.75) + GAP, height + LABEL * LINE_HEIGHT + GAP
     right = max(MARGIN + columns * step_x - GAP, MARGIN + _legend_width())
-    header = header_lines(overlay.title, overlay.caption, right - MARGIN)
-    top = MARGIN + header_height(header) + 10
+    header, header_height = header_lines(overlay.title, overlay.caption, right - MARGIN)
+    top = MARGIN + header_height + 10
     groups = [Group("header", header)]
     for number in range(panels):
         row, column = divmod(number, columns)
@@ -218,11 +217,9 @@ def _legend_width() -> float:
 def _description(overlay: Overlay) -> str:
     """Describe the largest cell of each word, for screen readers."""
     rows, columns = overlay.image.grid
-    largest = [_largest_cell(word, weights) for word, weights in zip(overlay.words, overlay.maps, strict=True)]
+    largest = []
+    for word, weights in zip(overlay.words, overlay.maps, strict=True):
+        row, column = np.unravel_index(int(weights.argmax()), weights.shape)
+        largest.append(f"{isolated(word)} row {row + 1}, column {column + 1}, {weights.max():.2f}")
     about = f"Attention of {len(largest)} words over an image of {rows} rows and {columns} columns of cells."
     return f"{about} Largest: {'; '.join(largest)}."
-
-
-def _largest_cell(word: str, weights: np.ndarray) -> str:
-    row, column = np.unravel_index(int(weights.argmax()), weights.shape)
-    return f"{isolated(word)} row {row + 1}, column {column + 1}, {weights.max():.2f}"

@@ -79,8 +79,7 @@ def _encoding_frame(data: ExplanationData, step: int, text: str) -> Figure:
     top = MARGIN + 14 * LINE_HEIGHT + 10
     marks = tuple(_moved_down(mark, top) for mark in encoding_marks(data, step, WIDTH))
     group = Group("encoder", (Text(MARGIN, MARGIN + 14, heading, 14.0), *marks))
-    title = " ".join(data.source)
-    return make_figure(WIDTH, top + encoding_height(data) + MARGIN, [group], title, text + heading)
+    return make_figure(WIDTH, top + encoding_height(data) + MARGIN, [group], " ".join(data.source), text + heading)
 
 
 def _frame(data: ExplanationData, t: int, text: str) -> Figure:

@@ -36,13 +36,10 @@ def shown_dimensions(size: int) -> list[int]:
 
 
 def _waves(encoding: np.ndarray, title: str) -> Chart:
-    names = ("sine", "cosine")
-    series = [
-        Series(
-            f"dimension {d}, {names[d % 2]}", tuple((float(t), float(y)) for t, y in enumerate(encoding[:, d])), paint=n
-        )
-        for n, d in enumerate(shown_dimensions(encoding.shape[1]))
-    ]
+    names, series = ("sine", "cosine"), list[Series]()
+    for n, d in enumerate(shown_dimensions(encoding.shape[1])):
+        points = tuple((float(t), float(y)) for t, y in enumerate(encoding[:, d]))
+        series.append(Series(f"dimension {d}, {names[d % 2]}", points, paint=n))
     titles = ("value, short waves", "value, longer waves")
     pairs = [tuple(pair) for pair in (series[:2], series[2:]) if pair]
     return Chart(title, tuple(Panel(name, "position", pair) for name, pair in zip(titles, pairs, strict=False)))
@@ -62,21 +59,15 @@ def layout_learned_positions(
         texts.append(Text(MARGIN, top + 12, f"{name}: {T} positions in {D} dimensions", 13.0))
         largest = float(np.abs(vectors).max()) or 1.0
         left, right, bottom = _matrix(vectors, "dimension", largest, MARGIN, top + 52)
-        similarity, end, _ = _matrix(
-            _cosines(vectors), "position; shade: cosine similarity", 1.0, right + GAP, top + 52
-        )
+        norms = np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-9)
+        cosines = (vectors / norms) @ (vectors / norms).T
+        similarity, end, _ = _matrix(cosines, "position; shade: cosine similarity", 1.0, right + GAP, top + 52)
         groups.append(Group(name, (*left, *similarity)))
         descriptions.append(f"{name}: embeddings of {T} positions in {D} dimensions, and their cosine similarities.")
         top, width = bottom + 20, max(width, end)
     right = max(width, *(text.x + measure(text.text, text.size) for text in texts))
     groups.append(Group("texts", tuple(texts)))
     return make_figure(right + MARGIN, top, groups, title, " ".join(descriptions))
-
-
-def _cosines(vectors: np.ndarray) -> np.ndarray:
-    norms = np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-9)
-    similarity: np.ndarray = (vectors / norms) @ (vectors / norms).T
-    return similarity
 
 
 def _matrix(

@@ -17,7 +17,6 @@ from regard.visualisation.figure import (
     Mark,
     Raster,
     Text,
-    header_height,
     header_lines,
     make_figure,
 )
@@ -40,8 +39,8 @@ def layout_weight_matrices(
     left = MARGIN + measure(axes[0], SIZE) + 12
     across = min(COLUMNS, len(matrices))
     right = left + across * (width + GAP) - GAP + MARGIN
-    header = header_lines(title, caption, max(right, 520.0) - 2 * MARGIN)
-    top = MARGIN + header_height(header) + 30
+    header, header_height = header_lines(title, caption, max(right, 520.0) - 2 * MARGIN)
+    top = MARGIN + header_height + 30
     groups = [Group("header", header), Group("scale", tuple(_scale(left, top - 22)))]
     for number, (matrix, name) in enumerate(zip(matrices, names, strict=True)):
         down, along = divmod(number, COLUMNS)

@@ -18,7 +18,7 @@ from regard.cli.interchange import _second_and_out
 from regard.common.errors import ExportError, UsageError
 from regard.common.reading import is_runtime_file
 from regard.data.languages import Languages
-from regard.explain.browser_page import MEASURED, export_page, measure_trust
+from regard.explain.browser_page import EXAMPLES, MEASURED, choose_examples, export_page, measure_trust
 from regard.explain.explanation import explain
 from regard.interchange.runtime import export
 from regard.model_folder import load_folder
@@ -60,12 +60,19 @@ def test_a_page_holds_library_models_and_cards(built: bytes, tmp_path: Path) -> 
     models = json.loads(match[1])["models"]
     assert [model["languages"] for model in models] == [["ko", "en"], ["", ""]]
     assert models[0]["readme"] == "# </script> A card"
-    assert models[0]["example"]
+    assert 1 < len(set(models[0]["examples"])) == len(models[0]["examples"]) <= EXAMPLES
     trust = models[0]["trust"]
     assert 0 < trust["sentences"] <= MEASURED
     assert [name for name, _ in trust["agreement"]] == ["gradient × input", "word erasure"]
     assert all(-1 <= value <= 1 for _, value in trust["agreement"])
     assert list(tmp_path.glob("*.part")) == []
+
+
+def test_examples_are_of_all_lengths() -> None:
+    lines = ["c c", *("x" * n for n in (5, 1, 3, 4, 2, 500)), "c c"]
+    assert choose_examples(lines, 4) == ("c c", "x", "xx", "xxxx")
+    assert choose_examples(lines, 1) == ("c c",)
+    assert (choose_examples(["x" * 500], 5), choose_examples(["a", "b"], 5)) == ((), ("a", "b"))
 
 
 def test_trust_is_the_mean_of_what_explanations_measure(tmp_path: Path) -> None:

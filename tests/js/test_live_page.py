@@ -21,6 +21,7 @@ pytestmark = pytest.mark.system
 TRUST = Trust(12, {"gradient × input": 0.456, "word erasure": -0.2})
 LINE = "you read a book"  # of several words with the random weights
 FIRST, SECOND = "I go home.", "나는 집에 간다."
+PROPOSED = (FIRST, "You read a book.")
 DONE = "#translation[aria-busy=false] .line-of-text:not(.pending)"
 ALIGNMENT = {"layer": "decoder.layers.0.cross_attention", "head": 1, "shifted": False, "symmetry": None}
 
@@ -30,9 +31,9 @@ def page_file(wasm: Path, make: Callable[..., Path], tmp_path_factory: pytest.Te
     """Write a page with two directions: the second model is recurrent."""
     models = [
         LiveModel(
-            make(precision="int8").read_bytes(), ("en", "ko"), ALIGNMENT, FIRST, "# A card", {"size": "1 MB"}, TRUST
+            make(precision="int8").read_bytes(), ("en", "ko"), ALIGNMENT, PROPOSED, "# A card", {"size": "1 MB"}, TRUST
         ),
-        LiveModel(make("recurrent", "recurrent", "int8").read_bytes(), ("ko", "en"), None, SECOND),
+        LiveModel(make("recurrent", "recurrent", "int8").read_bytes(), ("ko", "en"), None, (SECOND,)),
     ]
     path = tmp_path_factory.mktemp("page") / "translator.html"
     path.write_text(render_live_page(models, wasm.read_bytes()), encoding="utf-8")
@@ -100,6 +101,15 @@ def test_it_translates_the_example_and_what_is_typed(open_page: Any, make: Calla
     assert page.input_value("#input") == "I was eating bread. You read a book"
     assert shown(page) == [expected(model, "I was eating bread."), expected(model, "You read a book")]
     assert is_current(page.locator(".line-of-text").nth(1))
+
+
+def test_sentences_to_try_are_translated_by_a_click(open_page: Any) -> None:
+    page = open_page()
+    assert page.locator("#examples .chip").all_inner_texts() == list(PROPOSED)
+    page.click("#examples .chip >> nth=1")
+    page.wait_for_function("text => document.querySelector('#input').value === text", arg=PROPOSED[1])
+    page.click("#switch")
+    page.wait_for_selector("#examples", state="hidden")  # of one sentence there is nothing to choose
 
 
 def test_paragraphs_and_abbreviations_are_kept(open_page: Any) -> None:
@@ -267,6 +277,7 @@ def test_doubtful_translations_are_marked(open_page: Any, make: Callable[..., Pa
         "all => all.map(line => [line.dataset.doubt ?? '', line.title !== ''])"
     )
     assert mark == [["not learnt" if is_doubtful else "", is_doubtful] for is_doubtful in doubtful]
+    assert page.is_visible("#unlearnt")
     assert shown(page) == [translation.text or "–" for translation in translations], "the mark is not part of the text"
 
 

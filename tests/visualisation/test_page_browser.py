@@ -46,7 +46,8 @@ def test_pointing_at_a_target_word_shows_its_attention_weights(open_page: Any, b
     page = open_page([bread])
     page.hover("#queries .word:nth-child(2)")
     assert (
-        page.inner_text("#readout") == "빵을 attends to bread 0.88 · eating 0.07 · I 0.02 · was 0.01 · start and end 0.02"
+        page.inner_text("#readout")
+        == "빵을 attends to bread 0.88 · eating 0.07 · I 0.02 · was 0.01 · start and end 0.02"
     )
     assert page.inner_text("#columns .word:nth-child(4)").split() == ["bread", "0.88"]
     assert page.get_attribute("#columns .word:nth-child(4)", "style").startswith("background: rgb(")

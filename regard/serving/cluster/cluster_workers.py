@@ -8,15 +8,12 @@ import traceback
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from regard.common.errors import RegardError, WorkerError
 from regard.pipeline.bulk import Chunk, ChunkResult, ChunkTranslator
 from regard.serving.cluster.cluster import cluster, cores_of
-from regard.serving.cluster.sent_model import SentModel
-
-if TYPE_CHECKING:
-    from regard.pipeline import RuntimeTranslator, Translator
+from regard.serving.cluster.sent_model import SentFiles, SentModel
 
 _AHEAD = 4
 """Chunks that are in hand for each one in translation: results that are done wait for those before them."""
@@ -34,7 +31,7 @@ def translate_on_cluster(
     a time; None: as many as the cores of the cluster allow. `options`: those of `SentModel`.
     """
     with cluster(address, count) as ray:
-        model = SentModel.put(ray, paths, **options)
+        model = SentModel(tuple(SentFiles.put(ray, path) for path in paths), **options)
         most = count or max(1, cores_of(ray) // model.threads)
         yield lambda chunks: _results(ray, _references(ray, chunks, translate, model, most))
 
@@ -71,9 +68,7 @@ def _references(
     yield from waiting
 
 
-@functools.lru_cache(maxsize=1)  # Ray gives a worker process many chunks, one after another
-def _opened(model: SentModel) -> Translator | RuntimeTranslator:
-    return model.open()
+_opened = functools.lru_cache(maxsize=1)(SentModel.open)  # Ray gives a worker process many chunks, one after another
 
 
 def translate_chunk(chunk: Chunk, context: tuple[ChunkTranslator, SentModel]) -> ChunkResult:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -69,11 +69,6 @@ class SentModel:
     device: str = "cpu"
     precision: str = "float32"
     threads: int = 1
-
-    @classmethod
-    def put(cls, ray: Any, paths: Sequence[Path], **options: Any) -> SentModel:
-        """Read the files of models into Ray's memory. `options`: the fields of this class."""
-        return cls(tuple(SentFiles.put(ray, path) for path in paths), **options)
 
     def open(self) -> Translator | RuntimeTranslator:
         """Open the model on this machine.

@@ -10,6 +10,7 @@ const livePage = (() => {
     repeats: (text, times) => `“${text}” is repeated ${times} times: the translation is probably wrong.`,
     unsure: "Underline unsure words", levels: ["below 70 %", "below 40 %", "below 20 %"],
     unsureHint: "By the probability that the model gives each word after those before it. It may be sure and wrong.",
+    examples: "It knows sentences such as these:", unlearnt: "This model has not learnt such sentences: what is marked is probably wrong.",
     doubtful: "not learnt", doubtfulHint: "The model has less confidence in this translation than in nearly all of the text it was tested on: it may be wrong.",
     wordsOf: "Translation of this sentence, word by word", continuations: (word) => `Other continuations from “${word}”`, current: "as it is",
     undo: "Undo the choice", choose: "Click a sentence, then one of its words, to see what else could stand there.",
@@ -25,6 +26,7 @@ const livePage = (() => {
     repeats: (text, times) => `같은 말(“${text}”)이 ${times}번 되풀이됩니다. 번역이 틀렸을 수 있습니다.`,
     unsure: "불확실한 단어에 밑줄", levels: ["70 % 미만", "40 % 미만", "20 % 미만"],
     unsureHint: "앞 단어들 다음에 모델이 그 단어에 준 확률에 따릅니다. 확신하면서도 틀릴 수 있습니다.",
+    examples: "이런 문장을 압니다:", unlearnt: "이 모델이 배우지 않은 문장입니다. 표시된 번역은 아마 틀렸을 것입니다.",
     doubtful: "학습되지 않음", doubtfulHint: "모델이 검증한 글 거의 모두보다 이 번역을 덜 확신합니다. 번역이 틀렸을 수 있습니다.",
     wordsOf: "이 문장의 번역문, 단어별", continuations: (word) => `“${word}”부터 다르게 이어 쓰기`, current: "지금 그대로",
     undo: "선택 되돌리기", choose: "문장을 누른 다음 그 단어를 누르면 그 자리에 올 수 있는 다른 말이 나타납니다.",
@@ -182,6 +184,7 @@ const livePage = (() => {
     const all = spans.size, count = all - waiting.size;
     const text = all >= MANY && count < all ? words().done(count, all) : "";
     if (find("progress").textContent !== text) find("progress").textContent = text;
+    find("unlearnt").hidden = !output.querySelector("[data-doubt]");
   }
 
   function receive({ id, direction: of, results, isDone }) {
@@ -541,6 +544,13 @@ const livePage = (() => {
     find("switch").setAttribute("aria-label", words().switch);
     find("switch").title = words().switch;
     find("switch").hidden = opposite() < 0;
+    const proposed = models[direction].examples ?? [];
+    find("examples").hidden = proposed.length < 2;
+    find("examples").replaceChildren(find("examples").firstElementChild, ...proposed.map((text) => {
+      const chip = element("button", text, { type: "button", class: "chip", dir: "auto", lang: from });
+      chip.onclick = () => { unpin(); put(text); };
+      return chip;
+    }));
     find("undo").setAttribute("aria-label", words().undo);
     find("undo").title = words().undo;
     find("hint-words").textContent = words().choose;
@@ -589,8 +599,8 @@ const livePage = (() => {
       ready: () => { document.documentElement.dataset.loaded = "yes"; }, translated: receive, explained: explain, continued: showContinuations, failed: ({ message }) => stop(message),
     };
     worker.onmessage = ({ data }) => actions[data.kind](data);
-    if (input.value || !models[0]?.example) return;
-    input.value = models[0].example;
+    if (input.value || !models[0]?.examples?.length) return;
+    input.value = models[0].examples[0];
     input.addEventListener("focus", () => input.select(), { once: true }); // so that typing replaces the example
   }
 

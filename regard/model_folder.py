@@ -430,7 +430,6 @@ def check_folder(folder: Path) -> dict[str, str]:
 
     Raises ModelFolderError if this is no model folder.
     """
-    _read_settings(folder)
     results = {CONFIG: problem_of(lambda: load_settings(folder))}
     settings = FolderSettings.parse(_read_settings(folder), str(folder / CONFIG))
     check_links(folder, *settings.seal.files)

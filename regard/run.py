@@ -163,14 +163,12 @@ def train(
     TrainingError if training cannot continue.
     """
     text = {"source": source, "target": target, "pairs": pairs, "alignments": alignments, "captions": captions}
-    valid = {"source": valid_source, "target": valid_target, "pairs": valid_pairs, "captions": valid_captions}
+    valid = {"valid_source": valid_source, "valid_target": valid_target, "valid_pairs": valid_pairs}
     request = TrainRequest(
         recipe=recipe if isinstance(recipe, Recipe) or recipe is None else Path(recipe),
         preset=preset,
         parent=None if parent is None else Path(parent),
-        data=data_table(
-            images, languages, test=test, **text, **{f"valid_{name}": path for name, path in valid.items()}
-        ),
+        data=data_table(images, languages, test, valid_captions=valid_captions, **text, **valid),
         settings=settings or {},
         seed=seed,
         budget=budget,
@@ -305,9 +303,10 @@ class _Session:
         recipe, settings, data = self._prepare(recipe)
         torch.manual_seed(recipe.training.seed)
         model = self.build_model(recipe, data.tokenizer, has_weights)
+        sharding = ", weights split over them" * self.world.sharded
+        processes = f" in {self.world.size} processes{sharding}" if self.world.size > 1 else ""
         self.say(
-            f"model: {count_parameters(model):,} weights · {recipe.training.precision} on {self.device}"
-            f"{_describe_processes(self.world)}",
+            f"model: {count_parameters(model):,} weights · {recipe.training.precision} on {self.device}{processes}",
             _describe_batches(data.batches, recipe),
         )
         validate = make_validator(data.valid, data.tokenizer, settings, recipe.training.validate_with)
@@ -530,10 +529,6 @@ def _describe_batches(batches: BatchSource, recipe: Recipe) -> str:
         f"updates: {updates:,} an epoch of at most {recipe.batching.tokens:,} {entries}{micro_batches}, "
         f"padding {source:.1%} of {sides[0]} and {target:.1%} of {sides[1]}"
     )
-
-
-def _describe_processes(world: World) -> str:
-    return f" in {world.size} processes{', weights split over them' * world.sharded}" if world.size > 1 else ""
 
 
 def _describe_guide(recipe: Recipe) -> Iterator[str]:

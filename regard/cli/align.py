@@ -166,6 +166,7 @@ def _link(
     forward: _Direction, backward: _Direction | None, parts: Iterable[_Part], symmetry: Symmetry | None, compare: bool
 ) -> tuple[list[list[Link]], list[list[Link]], str]:
     """Return the links of all pairs by the chosen head, to `compare` also by the last layer, and the choice as text."""
+    from regard.attention.alignment import symmetrise
     from regard.evaluation.aer import extract_choice_links
     from regard.pipeline import last_layer
 
@@ -177,29 +178,12 @@ def _link(
             links += extract_choice_links(readings, replace(choice, symmetry=combined))
         else:
             combined = symmetry or choice.with_reverse
-            links += _combine(readings, choice, backwards, backward.choice(backwards), combined)
+            ahead = extract_choice_links(readings, replace(choice, symmetry=None))
+            back = extract_choice_links(backwards, replace(backward.choice(backwards), symmetry=None))
+            links += [symmetrise(a, [(t, s) for s, t in b], combined) for a, b in zip(ahead, back, strict=True)]
         name = f"{_describe(choice, readings)}{f', {combined}' if combined else ''}"
         baseline += extract_choice_links(readings, last_layer(readings[0])) if compare else []
     return links, baseline, name
-
-
-def _combine(
-    forwards: list[Readings],
-    forward_choice: AlignmentChoice,
-    backwards: list[Readings],
-    backward_choice: AlignmentChoice,
-    symmetry: Symmetry,
-) -> list[list[Link]]:
-    """Symmetrise the links of two models of opposite directions."""
-    from regard.attention.alignment import symmetrise
-    from regard.evaluation.aer import extract_choice_links
-
-    forward_links = extract_choice_links(forwards, replace(forward_choice, symmetry=None))
-    backward_links = extract_choice_links(backwards, replace(backward_choice, symmetry=None))
-    return [
-        symmetrise(forward, [(t, s) for s, t in backward], symmetry)
-        for forward, backward in zip(forward_links, backward_links, strict=True)
-    ]
 
 
 def _print_scores(run: Path, links_by_name: Mapping[str, list[list[Link]]], gold: list[Gold]) -> None:

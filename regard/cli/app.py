@@ -176,7 +176,7 @@ def main(arguments: list[str] | None = None) -> NoReturn:
     """Run a command and exit. Status: 0 done, 1 failed, 2 misuse, 130 after Ctrl-C, 143 after SIGTERM."""
     arguments = sys.argv[1:] if arguments is None else list(arguments)
     begin(arguments)
-    signal.signal(signal.SIGTERM, _terminate)
+    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     try:
         with typer.main.get_command(app).make_context("regard", arguments or ["--help"]) as context:
             context.command.invoke(context)
@@ -232,7 +232,3 @@ def _misuse(problem: Any) -> str:
     message = " ".join(problem.format_message().replace("Value error, ", "").split()).rstrip(".")
     command = problem.ctx.command_path if problem.ctx else "regard"
     return f"{message[:1].lower()}{message[1:]} – see `{command} --help`"
-
-
-def _terminate(number: int, frame: Any) -> None:  # noqa: ARG001
-    sys.exit(128 + number)

@@ -18,7 +18,6 @@ from regard.common.errors import UsageError
 if TYPE_CHECKING:
     from regard.comparison import CompareRequest, Comparison
 
-
 Out = Annotated[Path | None, typer.Option(help="Folder for report, JSON and CSV; after a stop it is continued there.")]
 Target = Annotated[str | None, typer.Option(help="Their translations, line by line.")]
 Pairs = Annotated[str | None, typer.Option(help="Instead of both: TSV, CSV or JSONL.")]

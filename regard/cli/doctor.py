@@ -19,6 +19,8 @@ from regard.common.lazy import has_pytorch
 from regard.common.reading import is_runtime_file
 from regard.common.version import __version__
 
+AUTOGROUP = Path("/proc/sys/kernel/sched_autogroup_enabled")
+
 
 @app.command(sets=("threads",))
 def doctor(
@@ -33,11 +35,9 @@ def doctor(
 
     Exit status 1 if something necessary is broken.
     """
-    if run is not None and is_runtime_file(run):
-        _check_file(run, seal)
-        return
     if run is not None:
-        _check_run(run, seal)
+        check_model = _check_file if is_runtime_file(run) else _check_run
+        check_model(run, seal)
         return
     if seal:
         raise UsageError("--seal: which folder is to be sealed? Give it: regard doctor RUN --seal")
@@ -124,9 +124,6 @@ def _devices() -> tuple[bool, str]:
     if torch.backends.mps.is_available():
         return True, "GPU: Apple (--device mps)"
     return True, "no GPU that PyTorch can use; everything runs on the CPU"
-
-
-AUTOGROUP = Path("/proc/sys/kernel/sched_autogroup_enabled")
 
 
 def _scheduling() -> tuple[bool, str]:

@@ -142,13 +142,14 @@ def _evaluate_translations(
     from regard.evaluation.length_buckets import by_length
     from regard.evaluation.metrics import MAX_TER_WORDS, scores
     from regard.evaluation.significance import paired_tests
+    from regard.model_folder import folder_languages
     from regard.visualisation.saving import SUFFIXES
 
     figure, source, sources, references = given["figure"], given["pairs"] or given["source"], *texts
     if figure is not None and figure.suffix.lower() not in SUFFIXES:
         raise UsageError(f"--figure {figure}: a figure is written as {', '.join(SUFFIXES)}")
     translated = [_translate(run, source, sources, load, search) for run in runs]
-    language = _target_language(runs[0])
+    language = folder_languages(runs[0]).target if runs[0].is_dir() else ""  # empty: unknown
     tokenizer = bleu_tokenizer(language, given["bleu_tokenizer"])
     if language.partition("-")[0] == "ja" and given["bleu_tokenizer"] is None and tokenizer == "char":
         say("BLEU compares characters; with MeCab it compares words: pip install 'sacrebleu[ja]'")
@@ -173,13 +174,6 @@ def _evaluate_translations(
         _draw(models, figure)
     elif figure is not None:
         say(f"{figure} is not drawn: no two lines have sources of similar length")
-
-
-def _target_language(run: Path) -> str:
-    """Return the language that a model translates into; empty: unknown."""
-    from regard.model_folder import folder_languages
-
-    return folder_languages(run).target if run.is_dir() else ""
 
 
 def _translate(
@@ -218,7 +212,10 @@ def _print_model(model: _Translated, is_one_of_several: bool, by_length: bool) -
             p = "          " if score.p is None else "equal     " if score.equal else f"p = {score.p:.4f}"
             interval = f"{score.low:6.2f} to {score.high:6.2f}"
             typer.echo(f"{score.name:5} {score.value:6.2f}   {interval}   {p}   {score.signature}|beam:{model.beam}")
-    _print_buckets(model.buckets if by_length else [])
+    for bucket in model.buckets if by_length else []:
+        words = f"{bucket.first}–{bucket.last} words"
+        interval = f"{bucket.low:6.2f} to {bucket.high:6.2f}"
+        typer.echo(f"  {words:14} chrF {bucket.chrf:6.2f}   {interval}   {bucket.sentences:,} sentences")
 
 
 def _as_values(scores: list[MetricScore]) -> dict[str, Any]:
@@ -228,13 +225,6 @@ def _as_values(scores: list[MetricScore]) -> dict[str, Any]:
 def _print_scores(scores: list[MetricScore], beam: int, width: int) -> None:
     for score in scores:
         typer.echo(f"{score.name:{width}} {score.value:6.2f}   {score.signature}|beam:{beam}")
-
-
-def _print_buckets(buckets: list[LengthBucket]) -> None:
-    for bucket in buckets:
-        words = f"{bucket.first}–{bucket.last} words"
-        interval = f"{bucket.low:6.2f} to {bucket.high:6.2f}"
-        typer.echo(f"  {words:14} chrF {bucket.chrf:6.2f}   {interval}   {bucket.sentences:,} sentences")
 
 
 def _read_pairs(path: str) -> tuple[list[str], list[list[str]]]:

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from regard.common.bilingual import Language
     from regard.learn.lab.findings import Findings
 
-CONTINUE = "to continue: the same command"
-
 
 @app.command()
 def lab(
@@ -49,7 +47,7 @@ def lab(
     try:
         findings = run_experiment(name, out, full=full, language=language, seed=seed, workers=threads, say=say)
     except (KeyboardInterrupt, SystemExit):
-        say(CONTINUE)
+        say("to continue: the same command")
         raise
     typer.echo("\n".join(_text(findings, language)))
     folder = out or Path("lab") / f"{name}-{'full' if full else 'quick'}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from typing import Any
 
 from regard.cli.app import is_quiet, say, warn
@@ -43,7 +43,7 @@ class _LiveLine:
         self._show("")
 
 
-class TrainReporter(_LiveLine):
+class TrainReporter(_LiveLine, AbstractContextManager["TrainReporter"]):
     """Prints the events of a training run; on a terminal also its progress, elsewhere only the first time.
 
     Where training writes to a file, a line for each "train" event is enough, but the first should not come late.
@@ -51,9 +51,6 @@ class TrainReporter(_LiveLine):
 
     _has_shown = False
     _loss = ""  # of the last "train" event
-
-    def __enter__(self) -> TrainReporter:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self._clear()
@@ -87,7 +84,7 @@ class TrainReporter(_LiveLine):
         return f"validation at update {v['update']} after {format_duration(v['seconds'])}: {scores}{star}"
 
 
-class LineReporter(_LiveLine):
+class LineReporter(_LiveLine, AbstractContextManager["LineReporter"]):
     """Prints how many lines of a file are translated, of `total` if known, `before` of them in an earlier run.
 
     `hidden`: only warnings are printed, since the results are written to the same terminal.
@@ -98,9 +95,6 @@ class LineReporter(_LiveLine):
         self._total, self._before, self._hidden = total, before, hidden
         self._begin = self._last = time.monotonic()
         self._lines, self._printed = before, False
-
-    def __enter__(self) -> LineReporter:
-        return self
 
     def __exit__(self, kind: object, *_: object) -> None:
         self._clear()

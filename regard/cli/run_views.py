@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from regard.cli.plain_views import MAX_POSITIONS, draw_sinusoids, schedule_line
 from regard.common.errors import ModelFolderError, UsageError
 
 if TYPE_CHECKING:
     from regard.visualisation import Chart, Figure, Series
 
 RUN_VIEWS = ("curve", "schedule", "positions")
-MAX_POSITIONS = 100
 LOSS, ENTROPY = "loss in nats per token", "attention entropy in nats, mean of the layers"
 SCORES = {"chrF": "chrf", "BLEU": "bleu", "CIDEr-D": "cider"}
 
@@ -55,7 +55,9 @@ def _learning_curves(runs: Sequence[Path]) -> Chart:
     from regard.visualisation import Chart, Panel
 
     journals = [_events(run) for run in runs]
-    names = _distinct_names(runs)
+    names = [run.resolve().name for run in runs]
+    if len({*names}) < len(names):  # two are the same: with the folders above
+        names = ["/".join(run.resolve().parts[-2:]) for run in runs]
     values = [("training loss in nats per token", 0, "cross_entropy"), ("validation loss in nats per token", 1, "loss")]
     values += [(f"validation {title}", 1, key) for title, key in SCORES.items()]
     panels = [
@@ -69,12 +71,6 @@ def _learning_curves(runs: Sequence[Path]) -> Chart:
         for title, of, key in (*values, (ENTROPY, 1, "entropy"))
     ]
     return Chart("Learning curves", tuple(panel for panel in panels if panel.series), columns=2)
-
-
-def _distinct_names(runs: Sequence[Path]) -> list[str]:
-    """Return the names of the folders; if two are the same, with the folders above."""
-    names = [run.resolve().name for run in runs]
-    return names if len({*names}) == len(names) else ["/".join(run.resolve().parts[-2:]) for run in runs]
 
 
 def _events(run: Path) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
@@ -103,7 +99,6 @@ def _series(name: str, events: list[dict[str, Any]], key: str) -> list[Series]:
 
 def _schedule(run: Path) -> Chart:
     """The learning rate at each update: up during warm-up, then down."""
-    from regard.cli.plain_views import schedule_line
     from regard.common.reading import check_links
     from regard.common.settings import read_toml
     from regard.model_folder import load_folder
@@ -124,7 +119,6 @@ def _schedule(run: Path) -> Chart:
 
 def _positions(run: Path) -> Figure:
     """Sinusoidal encodings, or learned position embeddings up to the longest training sentence."""
-    from regard.cli.plain_views import draw_sinusoids
     from regard.layers.positions import LearnedPositions, SinusoidalPositions
     from regard.model_folder import load_folder
     from regard.visualisation.positions import layout_learned_positions

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 PACKAGES = ("fastapi", "uvicorn", "prometheus_client", "multipart", "python_multipart", "starlette", "h11", "jinja2")
 
-
 ModelLanguages = Annotated[
     list[str] | None,
     typer.Option(help="Languages of a model, such as ko,en; once for each model, in their order."),
@@ -86,6 +85,7 @@ def serve(
     with needs_extra("serve", "the server", PACKAGES):
         from regard.serving.process_service import ServiceSettings
         from regard.serving.server import serve
+        from regard.serving.server_settings import LOOPBACK
 
     limits = {"char_limit": char_limit, "answer_limit": answer_limit, "deadline": deadline}
     rates = {"requests_per_minute": requests_per_minute, "characters_per_minute": characters_per_minute}
@@ -93,7 +93,8 @@ def serve(
     lists = {"cors_origins": tuple(cors or ()), "hosts": tuple(allow_host or _names_of(host))}
     lists |= {"trusted_proxies": tuple(trusted_proxy or ()), "keep": options.kept_patterns(keep or ())}
     settings = _server_settings(**limits, **rates, **switches, **lists, key_file=str(keys or ""))
-    _warn_of_strangers(host, require_key)
+    if host not in LOOPBACK and not require_key:
+        warn(f"anybody who reaches {host} may use this server; `require_key=True` asks for keys")
     threads = threads or (1 if cluster is not None else max(1, available_cores() // processes))
     running = ServiceSettings(precision, threads, processes, queue, reload_seconds, answer_limit)
     addresses, pairs = (host, port), _pairs(languages or (), models)
@@ -120,13 +121,6 @@ def _serve_on_cluster(
         raise UsageError(f"--max-replicas {most}: wanted at least {least}, the number of --replicas")
     replicas = Replicas(least, most, settings[0].threads * settings[0].processes * len(models))
     serve_on_cluster(cluster, models, *address, *settings, pairs, replicas, say)
-
-
-def _warn_of_strangers(host: str, require_key: bool) -> None:
-    from regard.serving.server_settings import LOOPBACK
-
-    if host not in LOOPBACK and not require_key:
-        warn(f"anybody who reaches {host} may use this server; `require_key=True` asks for keys")
 
 
 keys_app = typer.Typer(add_completion=False, help="API keys of a server, kept as hashes in a file.")

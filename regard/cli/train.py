@@ -28,13 +28,9 @@ WordAlignments = Annotated[
 LanguageCodes = Annotated[
     str | None, typer.Option(help="Languages of source and target, as ko,en; by the names of the files if left out.")
 ]
-
-
 CardLicence = Annotated[str | None, typer.Option(help="Licence of the model, for its card, such as CC-BY-4.0 (SPDX).")]
 CardAuthor = Annotated[str | None, typer.Option(help="Who trained the model, for its card.")]
 CardOrigin = Annotated[str | None, typer.Option(help="Where the data are from, for the card.")]
-
-
 Processes = Annotated[int, typer.Option(min=1, max=1024, help="With --dry-run: also the needs of this many processes.")]
 
 

@@ -255,8 +255,9 @@ def _input(
     """Return the lines of a file and what parses them, with the limits of the model or those in `search`."""
     file, column, kind = context.params["file"], context.params["column"], _find_input(context)
     jsonl = kind == "jsonl"
-    if context.params["cluster"] is not None and column is None:
-        _check_cluster_input(file)
+    is_file = file != "-" and Path(file).is_file()
+    if context.params["cluster"] is not None and column is None and not is_file:
+        raise UsageError(f"--cluster: {file} can be read only once, or is no file; give the name of a file")
     from regard.data.text import JSON_SIZE, MAX_LINE
     from regard.pipeline.bulk import LineParser, Lines
 
@@ -277,12 +278,6 @@ def _input(
         lines = Lines(file, read_line)
     encoder = _constraint_encoder(model.folder, constraints, limits) if limits and jsonl and model.folder else None
     return lines, LineParser(constraints, jsonl, lines.name, encoder, limits)
-
-
-def _check_cluster_input(file: str) -> None:
-    """Raise UsageError for lines that could not be read a second time, to go on with what was begun."""
-    if file == "-" or not Path(file).is_file():
-        raise UsageError(f"--cluster: {file} can be read only once, or is no file; give the name of a file")
 
 
 def _constraint_encoder(run: Path, constraints: Constraints, limits: SearchSettings) -> ConstraintEncoder:
@@ -362,9 +357,15 @@ def _open_output(
     if output is None:
         yield StreamedOutput(sys.stdout)
         return
-    if not is_regular:
-        with _open_device(output) as sink:
-            yield sink
+    if not is_regular:  # such as a pipe or /dev/stdout: results are written as they come
+        try:
+            file = output.open("a", encoding="utf-8", newline="\n")
+        except OSError as problem:
+            raise UsageError(
+                f"--output {output}: cannot be written ({problem.strerror}); choose a file in a writable folder"
+            ) from None
+        with file:
+            yield StreamedOutput(file)
         return
     if output.is_symlink():  # the link stays, and leads to the result
         with suppress(OSError, RuntimeError):  # of a link that leads to itself, before Python 3.13
@@ -385,18 +386,3 @@ def _open_output(
             if part.kept:
                 say(f"{part.path} holds lines 1 to {part.kept:,}; the same command with --resume continues after them")
             raise
-
-
-@contextmanager
-def _open_device(output: Path) -> Iterator[StreamedOutput]:
-    """Open what is no regular file, such as a pipe or /dev/stdout, and write to it as results come."""
-    from regard.pipeline.bulk import StreamedOutput
-
-    try:
-        file = output.open("a", encoding="utf-8", newline="\n")
-    except OSError as problem:
-        raise UsageError(
-            f"--output {output}: cannot be written ({problem.strerror}); choose a file in a writable folder"
-        ) from None
-    with file:
-        yield StreamedOutput(file)

@@ -14,7 +14,6 @@ from regard.common.errors import UsageError
 if TYPE_CHECKING:
     from regard.common.bilingual import Language
 
-
 Batch = Annotated[
     list[str] | None,
     typer.Option(help="Another text of the same batch, SOURCE ||| TARGET if there is a target; repeat it."),

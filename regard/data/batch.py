@@ -7,6 +7,7 @@ from array import array
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -63,10 +64,8 @@ class TrainingBatch:
 
     def to(self, device: torch.device | str) -> TrainingBatch:
         """Return the batch on another device."""
-        keep = None if self.source_keep is None else self.source_keep.to(device)
-        links = None if self.links is None else self.links.to(device)
-        sides = (self.source.to(device), self.target_in.to(device), self.target_out.to(device))
-        return replace(self, source=sides[0], source_keep=keep, target_in=sides[1], target_out=sides[2], links=links)
+        moved: Any = {name: value.to(device) for name, value in vars(self).items() if isinstance(value, Tensor)}
+        return replace(self, **moved)
 
     def split(self, parts: int) -> list[TrainingBatch]:
         """Split into several batches of the same width."""
@@ -93,9 +92,7 @@ def pad(sequences: Sequence[Sequence[int]]) -> tuple[Int[Tensor, "B S"], Bool[Te
     return torch.from_numpy(ids), None if keep.all() else torch.from_numpy(keep)
 
 
-def pad_images(
-    images: Sequence[Float[Tensor, "C _ _"]],
-) -> tuple[Float[Tensor, "B C Y X"], Bool[Tensor, "B _"] | None]:
+def pad_images(images: Sequence[Float[Tensor, "C _ _"]]) -> tuple[Float[Tensor, "B C Y X"], Bool[Tensor, "B _"] | None]:
     """Pad images (C, Y, X) of any sizes with zeros at the right and the bottom.
 
     Also returns the keep mask of the pixels, row by row, (B, Y·X), or None if nothing is padded.
@@ -115,20 +112,16 @@ def pad_images(
 
 def collate(examples: Sequence[Example], indices: Sequence[int] | None = None) -> TrainingBatch:
     """Collate examples into a batch; `indices` are theirs in the corpus (default: 0, 1, 2 …)."""
-    source, keep = _pad_sources(examples)
+    if isinstance(examples[0].source, SourcePixels):
+        source, keep = pad_images(_image_tensors([e.source for e in examples if isinstance(e.source, SourcePixels)]))
+    else:
+        source, keep = pad([example.source_ids for example in examples])
     targets = [target for example in examples for target in example.targets]
     target_out, _ = pad(targets)
     target_in, _ = pad([[BOS, *target[:-1]] for target in targets])
     links = _alignment_targets(examples, target_out.shape[1], source.shape[1])
     numbers = list(range(len(examples)) if indices is None else indices)
     return TrainingBatch(source, keep, target_in, target_out, sum(map(len, targets)), numbers, links)
-
-
-def _pad_sources(examples: Sequence[Example]) -> tuple[Tensor, Tensor | None]:
-    """Pad ids or pixels to one size; also return the keep mask."""
-    if isinstance(examples[0].source, SourcePixels):
-        return pad_images(_image_tensors([e.source for e in examples if isinstance(e.source, SourcePixels)]))
-    return pad([example.source_ids for example in examples])
 
 
 def _image_tensors(images: Sequence[SourcePixels]) -> list[Tensor]:

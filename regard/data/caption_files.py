@@ -8,7 +8,7 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -204,16 +204,11 @@ class _FolderIndex:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._listed = {nfc(entry.name): entry.name for entry in folder.iterdir()}
-        self._known: dict[str, tuple[str, str]] = {}
         self._guesses = 0
-
-    def find(self, name: str) -> tuple[str, str]:
-        """Return the name as the folder has it, and what is wrong with it; empty if it is a file."""
-        if name not in self._known:
-            self._known[name] = self._look_up(name)
-        return self._known[name]
+        self.find = cache(self._look_up)
 
     def _look_up(self, name: str) -> tuple[str, str]:
+        """Return the name as the folder has it, and what is wrong with it; empty if it is a file."""
         parts = PurePosixPath(name.replace("\\", "/")).parts
         if not name or name.startswith(("/", "\\")) or ".." in parts or "\0" in name:
             return name, f"{name!r} is not a file name in {self.folder}; names are relative to that folder"

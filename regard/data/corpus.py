@@ -20,16 +20,7 @@ from regard.common.errors import DataError
 from regard.common.settings import COUNT, FACTOR, Settings
 from regard.data.images import ImageSettings
 from regard.data.languages import AUTO, Languages, LanguageSetting, language_of_name, languages_of_name, only
-from regard.data.pairs import (
-    CorpusReport,
-    Filters,
-    Pair,
-    PairFiles,
-    PairFilter,
-    PairReader,
-    chunks,
-    format_lines,
-)
+from regard.data.pairs import CorpusReport, Filters, Pair, PairFiles, PairFilter, PairReader, chunks, format_lines
 from regard.data.text import MAX_LINE, clean
 
 EVALUATION = ("valid", "test")  # names of corpora; all others are for training

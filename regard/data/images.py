@@ -44,13 +44,13 @@ _KINDS: tuple[tuple[str, Callable[[bytes], bool], Callable[[io.BytesIO], Image.I
     ("BMP", lambda start: start.startswith(b"BM"), BmpImageFile),
 )
 _TRANSPOSES = {
-    2: (Image.Transpose.FLIP_LEFT_RIGHT,),
-    3: (Image.Transpose.ROTATE_180,),
-    4: (Image.Transpose.FLIP_TOP_BOTTOM,),
-    5: (Image.Transpose.TRANSPOSE,),
-    6: (Image.Transpose.ROTATE_270,),
-    7: (Image.Transpose.TRANSVERSE,),
-    8: (Image.Transpose.ROTATE_90,),
+    2: Image.Transpose.FLIP_LEFT_RIGHT,
+    3: Image.Transpose.ROTATE_180,
+    4: Image.Transpose.FLIP_TOP_BOTTOM,
+    5: Image.Transpose.TRANSPOSE,
+    6: Image.Transpose.ROTATE_270,
+    7: Image.Transpose.TRANSVERSE,
+    8: Image.Transpose.ROTATE_90,
 }
 """Transpositions that turn an image upright, by EXIF orientation (tag 274)."""
 _ORIENTATION = 0x0112
@@ -293,15 +293,15 @@ def decode_image(data: bytes, name: str, limits: ImageSizeSettings, target_size:
 
 def _upright(image: Image.Image, name: str, kind: str) -> Image.Image:
     """Decode the image and apply its EXIF orientation."""
-    transposes = _exif_transposes(image)
+    transpose = None
+    with suppress(Exception):  # EXIF data may be damaged although the image is not
+        transpose = _TRANSPOSES.get(image.getexif().get(_ORIENTATION, 1))
     try:
         image.load()
     except Exception as problem:  # decoders raise exceptions of any class for damaged files
         reason = str(problem).rstrip(".") or type(problem).__name__
         raise DataError(f"{name}: a damaged {kind} image ({reason}); fetch it again") from None
-    for transpose in transposes:
-        image = image.transpose(transpose)
-    return image
+    return image if transpose is None else image.transpose(transpose)
 
 
 def _open_header(data: bytes, name: str) -> tuple[str, Image.Image]:
@@ -331,12 +331,6 @@ def _describe_content(data: bytes) -> str:
             first = next(iter(text.split("\n"))).strip()
             return f"text ({first[:30]!r}{'…' if len(first) > 30 else ''})"
     return f"of an unknown kind (it begins with the bytes {data[:4].hex(' ')})"
-
-
-def _exif_transposes(image: Image.Image) -> tuple[Image.Transpose, ...]:
-    with suppress(Exception):  # EXIF data may be damaged although the image is not
-        return _TRANSPOSES.get(image.getexif().get(_ORIENTATION, 1), ())
-    return ()
 
 
 def _to_rgb(image: Image.Image) -> Image.Image:

@@ -151,15 +151,13 @@ class LanguageId:
             context, rest = shorter[:, :size], probabilities.shape[1] - size
             sure = (np.minimum(longer, context) + _SMOOTHING * probabilities[:, rest:]) / (context + _SMOOTHING)
             probabilities = np.concatenate([probabilities[:, :rest], sure], axis=1)
-        logs: Numbers = np.log(probabilities)
-        return logs
+        return np.log(probabilities)
 
     def _counts_of(self, hashes: npt.NDArray[np.uint64]) -> Numbers:
         """Return the counts of n-grams in each language (L, N)."""
         keys, table = self._table
         indices = np.minimum(np.searchsorted(keys, hashes), len(keys) - 1)
-        counts: Numbers = np.where(keys[indices] == hashes, table[:, indices], 0.0)
-        return counts
+        return np.where(keys[indices] == hashes, table[:, indices], 0.0)
 
 
 def spread(texts: Sequence[str], count: int = LINES) -> list[str]:

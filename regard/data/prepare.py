@@ -7,7 +7,7 @@ import math
 import os
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, astuple, dataclass, replace
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any
@@ -32,6 +32,7 @@ from regard.data.corpus import (
 )
 from regard.data.examples import encode_pairs, pair_variation, resampler
 from regard.data.holdout import TrainingCorpus, held_out_report, hold_out
+from regard.data.image_cache import Log
 from regard.data.images import ImageSettings
 from regard.data.language_id import spread
 from regard.data.mixture import Mixture
@@ -58,7 +59,6 @@ SHARD_BYTES = 1_000_000_000  # bytes of training text above which `shards = "aut
 MEMORY_FACTOR = 36  # or if the text times this exceeds the memory: a byte of text takes 18, and half is left free
 GZIP_RATIO = 4  # text is about so many times larger than its .gz
 
-Log = Callable[[str], None]
 TextSample = tuple[list[str], list[str]]
 """Both sides of some training pairs, evenly spread; of images the captions alone; empty where shards are reused."""
 Inspect = Callable[[Sequence[str], Sequence[str]], None]
@@ -94,20 +94,9 @@ class _DataRequest:
     fingerprints: Fingerprints
     variation: VariationSettings
 
-    def resumes(self) -> bool:
-        """Return whether the run has started before."""
-        return isinstance(self.tokenizer, Tokenizer) and (self.run / DATA_FILE).exists()
-
-    def learn_tokenizer(self, sources: Sequence[str], targets: Sequence[str]) -> Tokenizer:
-        """Return the given tokenizer, or one learnt from this text."""
-        self.inspect(sources, targets)
-        if isinstance(self.tokenizer, Tokenizer):
-            return self.tokenizer
-        return Tokenizer.train(sources, targets, self.tokenizer)
-
     def compare(self) -> tuple[str, ...]:
         """Return how the data of a resumed run have changed; record those of a new run."""
-        if self.resumes():
+        if isinstance(self.tokenizer, Tokenizer) and (self.run / DATA_FILE).exists():
             return describe_changes(self.data, self.run, self.fingerprints)
         write_fingerprints(self.data, self.fingerprints, self.run)
         return ()
@@ -264,10 +253,12 @@ def _encode(request: _DataRequest, on_disk: bool) -> PreparedData:
         train, held_out["valid"] = hold_out(train, request.seed)
     others |= held_out
     links = _read_links(data, train)
-    learns = isinstance(request.tokenizer, TokenizerSettings)
-    log("learning the vocabulary" if learns else "inspecting the text")
+    tokenizer = request.tokenizer
+    log("learning the vocabulary" if isinstance(tokenizer, TokenizerSettings) else "inspecting the text")
     sources, targets = _sample([*train.values()])
-    tokenizer = request.learn_tokenizer(sources, targets)
+    request.inspect(sources, targets)
+    if isinstance(tokenizer, TokenizerSettings):
+        tokenizer = Tokenizer.train(sources, targets, tokenizer)
     sample = spread(sources), spread(targets)
     del sources, targets  # millions of lines
     cache_key = _cache_key(request, tokenizer)
@@ -289,9 +280,7 @@ def _encode(request: _DataRequest, on_disk: bool) -> PreparedData:
             "cache_key": cache_key,
             "report": report,
             "facts": {name: asdict(values) for name, values in facts.items()},
-            "held_out": {
-                held: [(pair.source, pair.target, pair.line) for pair in pairs] for held, pairs in held_out.items()
-            },
+            "held_out": {held: [*map(astuple, pairs)] for held, pairs in held_out.items()},
             "compared_with": _evaluation_hashes(request.fingerprints),
             "shared": shared,
         }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -13,14 +12,12 @@ from regard.data.batch_stream import BatchingSettings, BatchStream
 from regard.data.caption_files import CaptionSet, Problems, hold_out_images, read_captions, report_uncaptioned
 from regard.data.corpus import EVALUATION_WORDS, CorpusFacts, texts_sha256
 from regard.data.image_augmentation import augmented, flippable, varies
-from regard.data.image_cache import ImageCache, cached_images
+from regard.data.image_cache import ImageCache, Log, cached_images
 from regard.data.images import ImageSettings, ImageSizeSettings, SourcePixels, source_pixels
 from regard.data.tokenizer import Tokenizer
 from regard.data.vocabulary import EOS
 
 UNREADABLE = "images that cannot be read"
-
-Log = Callable[[str], None]
 
 
 @dataclass(frozen=True)

@@ -70,7 +70,6 @@ def nfc(text: str) -> str:
 class TextFile:
     """The raw lines of a file, and a sentence for each repair while reading."""
 
-    path: str
     lines: list[str]
     notes: tuple[str, ...]
 
@@ -107,7 +106,7 @@ def read_file(path: str | Path, max_line: int = READ_LINE) -> TextFile:
     reader = LineReader(path, max_line)
     lines = list(reader)
     DataError.raise_all(reader.causes)
-    return TextFile(str(path), lines, reader.notes)
+    return TextFile(lines, reader.notes)
 
 
 def data_path(path: str | Path) -> Path:

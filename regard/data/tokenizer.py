@@ -6,7 +6,7 @@ import hashlib
 import io
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -191,15 +191,11 @@ def _train(texts: Sequence[str], settings: TokenizerSettings, side: str) -> byte
     model = io.BytesIO()
     try:
         sentencepiece.SentencePieceTrainer.train(
-            sentence_iterator=_bytes(lines), model_writer=model, **_options(lines, settings)
+            sentence_iterator=map(str.encode, lines), model_writer=model, **_options(lines, settings)
         )
     except RuntimeError as problem:
         raise _size_error(str(problem), settings, side) from None
     return model.getvalue()
-
-
-def _bytes(lines: Iterable[str]) -> Iterator[bytes]:
-    return (line.encode() for line in lines)
 
 
 def _options(lines: Sequence[str], settings: TokenizerSettings) -> dict[str, Any]:

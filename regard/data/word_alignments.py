@@ -67,7 +67,9 @@ def read_word_links(path: str, pairs: Iterable[Pair], lines: int, name: str, max
                 if number in pair_of:
                     raise ValueError(too_long(max_line))
                 continue
-            links = _for_training(*read_gold(line))
+            sure, possible = read_gold(line)
+            linked = {target for _, target in sure}
+            links = sorted(sure | {link for link in possible if link[1] not in linked})
             if pair := pair_of.get(number):
                 check_links(links, pair.source, pair.target)
                 rows[number] = array("i", (word for link in links for word in link))
@@ -98,11 +100,6 @@ def _token_positions(vocabulary: Vocabulary, ids: Sequence[int]) -> dict[int, li
     for position, word in enumerate(vocabulary.word_indices(vocabulary.tokens(ids))):
         positions.setdefault(word, []).append(position)
     return positions
-
-
-def _for_training(sure: frozenset[Link], possible: frozenset[Link]) -> list[Link]:
-    linked = {target for _, target in sure}
-    return sorted(sure | {link for link in possible if link[1] not in linked})
 
 
 def check_links(links: Iterable[Link], source: str, target: str) -> None:

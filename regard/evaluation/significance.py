@@ -100,10 +100,7 @@ def chrf_difference(
 
 
 def _tested(
-    names: Mapping[str, str],
-    signatures: Mapping[str, Any],
-    results: Mapping[str, Any],
-    number: int,
+    names: Mapping[str, str], signatures: Mapping[str, Any], results: Mapping[str, Any], number: int
 ) -> Iterator[TestedScore]:
     for theirs, name in names.items():
         result = results[theirs][number]

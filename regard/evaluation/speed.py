@@ -44,9 +44,6 @@ def measure_speed(
         for _ in range(ROUNDS):
             for name, process in processes.items():
                 results[name].append(_ask(name, process, ""))
-        for process in processes.values():
-            assert process.stdin is not None, "it is a pipe"
-            process.stdin.close()
     return {
         name: {
             "tokens_per_second": statistics.median(item["tokens_per_second"] for item in rounds),

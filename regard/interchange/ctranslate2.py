@@ -117,11 +117,8 @@ def _spec(model: ModelFolder) -> Any:
     encoder = transformer_spec.TransformerEncoderSpec(**_shape(settings.encoder))
     decoder = transformer_spec.TransformerDecoderSpec(**_shape(settings.decoder), alignment_heads=0)
     spec = transformer_spec.TransformerSpec(encoder, decoder)
-    for part, part_spec, part_settings in (
-        (parts.encoder, encoder, settings.encoder),
-        (parts.decoder, decoder, settings.decoder),
-    ):
-        _fill_side(part, part_spec, part_settings)
+    _fill_side(parts.encoder, encoder, settings.encoder)
+    _fill_side(parts.decoder, decoder, settings.decoder)
     encoder.embeddings[0].weight = _copy(parts.encoder.embedding.weight)
     decoder.embeddings.weight = _copy(parts.decoder.embedding.weight)
     decoder.projection.weight = _copy(parts.decoder.output.weight)

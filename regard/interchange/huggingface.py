@@ -6,6 +6,7 @@ import importlib
 import json
 import warnings
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from regard.data.batch import pad
 from regard.data.languages import Languages
 from regard.data.marian_vocab import PieceTable
 from regard.data.tokenizer import Tokenizer, TokenizerSettings
-from regard.data.vocabulary import BOS, EOS, PAD, UNK, TableVocabulary, Vocabulary, vocabulary_of
+from regard.data.vocabulary import BOS, EOS, UNK, TableVocabulary, Vocabulary, vocabulary_of
 from regard.interchange import marian
 from regard.interchange.checksums import check_sums, write_sums
 from regard.interchange.parity import Parity, best_targets, check_new
@@ -100,12 +101,9 @@ def write(model: ModelFolder, out: Path) -> None:
     """Write the files that `MarianMTModel.from_pretrained` and `MarianTokenizer.from_pretrained` load."""
     settings, tokenizer = model.settings, model.tokenizer
     config = marian.config_of(settings.model, tokenizer, settings.search)
-    for name, values in (
-        (CONFIG, config),
-        (GENERATION, marian.generation_of(tokenizer, settings.search)),
-        (TOKENIZER, _tokenizer_config(tokenizer, config, settings.languages)),
-    ):
-        write_text(out / name, _json(values))
+    write_text(out / CONFIG, _json(config))
+    write_text(out / GENERATION, _json(marian.generation_of(tokenizer, settings.search)))
+    write_text(out / TOKENIZER, _json(_tokenizer_config(tokenizer, config, settings.languages)))
     write_bytes(out / "source.spm", tokenizer.source.model)
     write_bytes(out / "target.spm", tokenizer.target.model)
     write_bytes(out / "vocab.json", _vocab_json(tokenizer.source))
@@ -215,12 +213,10 @@ def _tokenizer(folder: Path) -> Tokenizer:
     names = ("vocab.json",) if joint else ("vocab.json", "target_vocab.json")
     texts = [_read(folder / name) for name in names]
     vocabularies = [_vocabulary(folder / f"{side}.spm", models[i]) for i, side in enumerate(("source", "target"))]
-    for name, text in zip(names, texts, strict=True):
-        _parse(folder / name, text)
-    if (not joint or models[0] == models[1]) and all(
-        _vocab_json(vocabulary) == text or json.loads(_vocab_json(vocabulary)) == json.loads(text)
-        for vocabulary, text in zip(vocabularies, texts, strict=False)
-    ):
+    numbers = [_parse(folder / name, text) for name, text in zip(names, texts, strict=True)]
+    if (not joint or models[0] == models[1]) and numbers == [
+        json.loads(_vocab_json(vocabulary)) for vocabulary in vocabularies[: len(numbers)]
+    ]:
         source, target = vocabularies[0], vocabularies[0 if joint else 1]
         return Tokenizer(source, target, TokenizerSettings(kind=source.kind, joint=joint, size=len(source)))
     try:
@@ -233,11 +229,8 @@ def _tokenizer(folder: Path) -> Tokenizer:
 
 
 def _vocabulary(path: Path, model: bytes) -> Vocabulary:
-    try:
-        if model:
-            return vocabulary_of(model)
-    except ValueError:
-        pass
+    with suppress(ValueError):
+        return vocabulary_of(model)
     raise ExportError(
         f"{path}: damaged, not a SentencePiece model; copy it again (a file of git-lfs has to be fetched)"
     )
@@ -245,11 +238,9 @@ def _vocabulary(path: Path, model: bytes) -> Vocabulary:
 
 def _different_ids(config: dict[str, Any], tokenizer: Tokenizer) -> list[str]:
     """Return the special tokens whose ids in the configuration are not those of the tokenizer, a sentence for each."""
-    ids = marian.rows(tokenizer.target)
-    wanted = {"pad_token_id": ids[PAD], "eos_token_id": ids[EOS], "decoder_start_token_id": ids[BOS]}
     return [
         f"{name} is {config.get(name)!r}, and the tokenizer's is {number}"
-        for name, number in wanted.items()
+        for name, number in marian.special_ids(tokenizer.target).items()
         if config.get(name) != number
     ]
 

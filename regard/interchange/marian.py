@@ -35,6 +35,7 @@ _CROSS = {
     **{f"cross_attention.{ours}": f"encoder_attn.{theirs}" for ours, theirs in _PROJECTIONS.items()},
     "cross_attention_residual.norm": "encoder_attn_layer_norm",
 }
+_SIZES = {"layers": "layers", "heads": "attention_heads", "feedforward": "ffn_dim"}
 _EMBEDDINGS = ("model.shared.weight", "model.encoder.embed_tokens.weight", "model.decoder.embed_tokens.weight")
 _TIED = (*_EMBEDDINGS, "lm_head.weight")
 _POSITIONS = ("model.encoder.embed_positions.weight", "model.decoder.embed_positions.weight")
@@ -45,16 +46,11 @@ def config_of(settings: ModelSettings, tokenizer: Tokenizer, search: SearchSetti
     """Return the `config.json` of a model without `huggingface_obstacles`; no field is left to a default."""
     encoder: Any = settings.encoder
     decoder: Any = settings.decoder
-    special = _special_ids(tokenizer.target)
+    special = special_ids(tokenizer.target)
     sides = {
-        f"{name}_{field}": value
+        f"{name}_{theirs}": getattr(side, ours)
         for name, side in (("encoder", encoder), ("decoder", decoder))
-        for field, value in (
-            ("layers", side.layers),
-            ("attention_heads", side.heads),
-            ("ffn_dim", side.feedforward),
-            ("layerdrop", side.layer_dropout),
-        )
+        for ours, theirs in (*_SIZES.items(), ("layer_dropout", "layerdrop"))
     }
     return {
         "architectures": ["MarianMTModel"],
@@ -84,7 +80,7 @@ def config_of(settings: ModelSettings, tokenizer: Tokenizer, search: SearchSetti
 
 def generation_of(tokenizer: Tokenizer, search: SearchSettings) -> dict[str, Any]:
     """Return the `generation_config.json` of the same search, up to the shape of the length penalty."""
-    special, row_of = _special_ids(tokenizer.target), rows(tokenizer.target)
+    special, row_of = special_ids(tokenizer.target), rows(tokenizer.target)
     return {
         "num_beams": search.beam,
         "length_penalty": search.length_penalty * TYPICAL_LENGTH / (5 + TYPICAL_LENGTH),
@@ -114,9 +110,6 @@ def languages(tokenizer_config: Mapping[str, Any]) -> Languages:
     return Languages(source=source, target=target)
 
 
-_SIZES = ("layers", "attention_heads", "ffn_dim")
-
-
 def model_settings(config: Mapping[str, Any]) -> ModelSettings:
     """Return the model settings of a Marian config. Raises ExportError, with all causes, if we have no such model."""
     activations = {theirs: ours for ours, theirs in _ACTIVATIONS.items()} | {"silu": "silu"}
@@ -127,7 +120,7 @@ def model_settings(config: Mapping[str, Any]) -> ModelSettings:
         causes.append(f"activation_function is {config['activation_function']!r}, known are {', '.join(activations)}")
     if config.get("tie_word_embeddings", True) is not True:
         causes.append("tie_word_embeddings is off: output projection and target embedding must be tied")
-    needed = ("d_model", *(f"{side}_{size}" for side in ("encoder", "decoder") for size in _SIZES))
+    needed = ("d_model", *(f"{side}_{size}" for side in ("encoder", "decoder") for size in _SIZES.values()))
     causes += [
         f"{name} is {config.get(name)!r}, wanted an integer" for name in needed if type(config.get(name)) is not int
     ]
@@ -141,10 +134,8 @@ def model_settings(config: Mapping[str, Any]) -> ModelSettings:
     sides = {
         name: {
             "kind": "transformer",
-            "layers": config[f"{name}_layers"],
+            **{ours: config[f"{name}_{theirs}"] for ours, theirs in _SIZES.items()},
             "size": config["d_model"],
-            "heads": config[f"{name}_attention_heads"],
-            "feedforward": config[f"{name}_ffn_dim"],
             "dropout": float(0.1 if config.get("dropout") is None else config["dropout"]),
             "layer_dropout": float(config.get(f"{name}_layerdrop") or 0.0),
             "norm": "post",
@@ -196,7 +187,8 @@ def _row_count(vocabulary: Vocabulary) -> int:
     return max(rows(vocabulary)) + 1
 
 
-def _special_ids(vocabulary: Vocabulary) -> dict[str, int]:
+def special_ids(vocabulary: Vocabulary) -> dict[str, int]:
+    """Return the ids of special tokens in a Marian model, by their names in its configuration."""
     row_of = rows(vocabulary)
     return {"pad_token_id": row_of[PAD], "eos_token_id": row_of[EOS], "decoder_start_token_id": row_of[BOS]}
 

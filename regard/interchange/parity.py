@@ -42,10 +42,7 @@ def check_new(folder: Path) -> None:
 
 
 def best_targets(
-    model: ModelFolder,
-    sources: Sequence[Sequence[int]],
-    settings: SearchSettings,
-    tokenizer: Tokenizer | None = None,
+    model: ModelFolder, sources: Sequence[Sequence[int]], settings: SearchSettings, tokenizer: Tokenizer | None = None
 ) -> list[tuple[int, ...]]:
     """Return the best target of each source (ids, end of sentence included) that the original finds with PyTorch.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import warnings
 from collections.abc import Sequence
 from contextlib import suppress
@@ -133,9 +132,7 @@ def card(
         "precision": precision,
         "fingerprint": model_fingerprint(folder),
         "parameters": sum(parameter.numel() for parameter in model.model.parameters()),
-        "model": json.loads(model.settings.model.model_dump_json()),
-        "tokenizer": json.loads(model.settings.tokenizer.model_dump_json()),
-        "search": json.loads(model.settings.search.model_dump_json()),
+        **model.settings.model_dump(mode="json", include={"model", "tokenizer", "search"}),
         "warnings": model.settings.model.ablations(),
         "alignment": asdict(choice) if choice else None,
         "readme": readme.read_text("utf-8", "replace") if readme.is_file() else "",

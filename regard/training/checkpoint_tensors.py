@@ -6,7 +6,7 @@ A file of one process names in its header, as JSON, the rows that each of its te
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import accumulate
@@ -118,21 +118,16 @@ def _is_complete(shards: Sequence[_Shard], shape: tuple[int, ...]) -> bool:
 def _fill(part: str, name: str, tensor: Tensor, shards: Sequence[_Shard]) -> None:
     """Copy the rows that this process holds of a tensor; a state that the optimizer did not have yet is zero."""
     target, first = _local(tensor), _first_row(tensor)
+    last = first + (target.shape[0] if target.shape else 1)
     if not shards:
         target.zero_()
-    for shard, start, end in _overlaps(shards, first, first + (target.shape[0] if target.shape else 1)):
-        values = shard.read(start, end)
-        if part in ("model", "ema") and not bool(torch.isfinite(values).all()):
-            raise DamagedCheckpoint(f"its {part} tensor {name} is not finite")
-        (target[start - first : end - first] if target.shape else target).copy_(values)
-
-
-def _overlaps(shards: Sequence[_Shard], first: int, last: int) -> Iterator[tuple[_Shard, int, int]]:
     for shard in shards:
-        rows = shard.shape[0] if shard.shape else 1
-        start, end = max(first, shard.start), min(last, shard.start + rows)
+        start, end = max(first, shard.start), min(last, shard.start + (shard.shape[0] if shard.shape else 1))
         if start < end:
-            yield shard, start, end
+            values = shard.read(start, end)
+            if part in ("model", "ema") and not bool(torch.isfinite(values).all()):
+                raise DamagedCheckpoint(f"its {part} tensor {name} is not finite")
+            (target[start - first : end - first] if target.shape else target).copy_(values)
 
 
 def _part(path: Path) -> str:

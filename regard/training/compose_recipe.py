@@ -64,8 +64,7 @@ class ParentRun:
             for name in (before if tokenizer["kind"] == before["kind"] else ["kind"])  # other kinds, other settings
             if tokenizer[name] != before[name]
         ]
-        if causes := causes or self._shape_conflicts(recipe):
-            raise UsageError(*causes)
+        UsageError.raise_all(causes or self._shape_conflicts(recipe))
 
     def _shape_conflicts(self, recipe: Recipe) -> list[str]:
         sizes = len(self.tokenizer.source), len(self.tokenizer.target)
@@ -112,14 +111,13 @@ class TrainRequest:
             ]
         if self.parent is not None and self.preset is not None:
             causes.append("`preset=`: with `parent=` the model is that of the parent run; leave one of them out")
-        if causes:
-            raise UsageError(*causes)
+        UsageError.raise_all(causes)
 
-    def compose(self, out: Path | None = None) -> Recipe:
-        """The recipe of a run in the folder `out`. Raises ConfigurationError with all causes at once."""
-        return self._compose(out)
+    def compose(self, out: Path | None = None, size: str | None = None) -> Recipe:
+        """The recipe of a run in the folder `out`; `size`: a preset, if nothing else names a model.
 
-    def _compose(self, out: Path | None = None, size: str | None = None) -> Recipe:
+        Raises ConfigurationError with all causes at once.
+        """
         values, where = self._read(out)
         overrides = self._overrides()
         if self.resume:
@@ -152,7 +150,7 @@ class TrainRequest:
             return {}
         if "images" in self.data or self.recipe or self.preset or self.parent:
             return {self.preset or "this model": recipe}
-        return {name: self._compose(size=name) for name in SIZES}
+        return {name: self.compose(size=name) for name in SIZES}
 
     def describe_choices(self, recipe: Recipe) -> list[str]:
         """Describe in a line the settings that suit the corpus, if `compose` has chosen some."""

@@ -15,13 +15,12 @@ import torch.distributed as torch_distributed
 from regard.common.errors import UsageError
 from regard.common.processes import module_command, torch_threads
 from regard.data.batch_stream import BatchSource
-from regard.training.budget import Trial, trial
+from regard.training.budget import trial
 from regard.training.recipe import Recipe
 
 SHARDED_COPIES = {True: 4.0, "layers": 5.5}
 """Copies of the weights that a process holds at its peak and sharding divides; measured (docs/log/speed.md)."""
 _SIZE, _TRIALS = 1 << 23, 4  # numbers in a message, messages
-
 
 dist: Any = torch_distributed  # its annotations do not export all that it documents
 
@@ -69,14 +68,10 @@ def forecast(
     if processes > 1 and is_cpu:
         sent = 2 * (processes - 1) / processes * 4 * share.weights  # bytes
         communication = sent * (1.5 if recipe.training.sharded else 1.0) * processes / 2 / loopback_speed()
-    memory = None if mebibytes is None else mebibytes - _divided(recipe, share, processes)
-    return Forecast(processes, threads, share.seconds * queueing + communication, communication, memory)
-
-
-def _divided(recipe: Recipe, share: Trial, processes: int) -> float:
-    """Return the MiB that a process need not hold because the others do."""
     copies = SHARDED_COPIES[recipe.training.sharded] if recipe.training.sharded else 0.0
-    return copies * (1 - 1 / processes) * 4 * share.weights / 2**20
+    divided = copies * (1 - 1 / processes) * 4 * share.weights / 2**20  # MiB that the other processes hold instead
+    memory = None if mebibytes is None else mebibytes - divided
+    return Forecast(processes, threads, share.seconds * queueing + communication, communication, memory)
 
 
 def loopback_speed() -> float:

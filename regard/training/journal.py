@@ -39,15 +39,13 @@ class Journal:
         write_bytes(self.path, text.encode("utf-8", "replace"))  # JSON may hold half a surrogate pair
 
 
-def _rounded(values: dict[str, Any]) -> dict[str, Any]:
+def _rounded(value: Any) -> Any:
     """Round floats to six decimals, in nested tables too; infinities and NaN, which JSON lacks, become null."""
-    return {key: _rounded(value) if isinstance(value, dict) else _finite(value) for key, value in values.items()}
-
-
-def _finite(value: Any) -> Any:
-    if not isinstance(value, float):
-        return value
-    return round(value, 6) if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {key: _rounded(inner) for key, inner in value.items()}
+    if isinstance(value, float):
+        return round(value, 6) if math.isfinite(value) else None
+    return value
 
 
 def read(path: Path, warn: bool = False) -> list[dict[str, Any]]:
@@ -58,11 +56,11 @@ def read(path: Path, warn: bool = False) -> list[dict[str, Any]]:
     if not path.is_file():
         return []
     try:
-        *lines, last = path.read_text(encoding="utf-8", errors="replace").split("\n")
+        lines = path.read_text(encoding="utf-8", errors="replace").split("\n")
     except OSError as problem:
         warnings.warn(f"{path}: cannot be read ({problem.strerror}); a new journal is begun", stacklevel=3)
         return []
-    events = [_parse(line) for line in (*lines, last)]
+    events = [_parse(line) for line in lines]
     if warn and (damaged := [number for number, event in enumerate(events[:-1], 1) if event is None]):
         more = f" and {len(damaged) - 1:,} more" * (len(damaged) > 1)
         warnings.warn(f"{path}: line {damaged[0]:,}{more} damaged and left out; it is only a record", stacklevel=3)

@@ -94,16 +94,13 @@ class Objective(nn.Module):
                 guided = stack.enter_context(watch(layer, gradients=True))
             if self.doubly_stochastic:
                 cross = stack.enter_context(watch(self.model, gradients=True, role="cross"))
-            features = self._features(batch, kept)
+            features: Tensor = self.model(Batch(batch.source, batch.source_keep), batch.target_in).flatten(0, 1)
+        features = features if kept is None else features.index_select(0, kept)
         divergence: Tensor | None = None
         if self.guide is not None and batch.links is not None and guided:  # LayerDrop may leave the layer out
             divergence = self.guide.loss(guided[""], batch.links)
         penalties = [doubly_stochastic_penalty(weights, batch.target_out != PAD) for weights in cross.values()]
         return features, divergence, torch.stack(penalties).mean() if penalties else 0
-
-    def _features(self, batch: TrainingBatch, kept: Tensor | None) -> Float[Tensor, "M D"]:
-        flat: Tensor = self.model(Batch(batch.source, batch.source_keep), batch.target_in).flatten(0, 1)
-        return flat if kept is None else flat.index_select(0, kept)
 
     def _add_guided(self, loss: Loss, divergences: list[Tensor], links: Tensor) -> Loss:
         """Add the guided attention loss, the mean of the passes in which the guided layer was computed."""

@@ -27,6 +27,8 @@ def write(folder: Path, recipe: Recipe, corpora: Mapping[str, CorpusFacts], outc
     kind = "captioning" if images else "translation"
     columns = "captions | SHA-256 of the images | of the captions" if images else _SIDES
     experiment = f"- **An experiment, not for use**: {'; '.join(model.ablations())}.\n" if model.ablations() else ""
+    rows = (f"| {name} | {facts.pairs:,} | `{facts.source}` | `{facts.target}` |" for name, facts in corpora.items())
+    table = "\n".join(rows)
     text = f"""# A {kind} model trained with Regard
 
 {experiment}\
@@ -41,7 +43,7 @@ def write(folder: Path, recipe: Recipe, corpora: Mapping[str, CorpusFacts], outc
 
 | data | {columns} |
 |---|---|---|---|
-{chr(10).join(_row(name, facts) for name, facts in corpora.items())}
+{table}
 
 Use it: {_usage(folder.name, images)} in Python.
 """
@@ -96,7 +98,3 @@ def _test(events: Sequence[Mapping[str, Any]]) -> str:
         return ""
     scores = ", ".join(f"{s['name']} {s['value']:.1f} ({s['low']:.1f} to {s['high']:.1f})" for s in tests[-1]["scores"])
     return f"- Test on {tests[-1]['pairs']:,} pairs, beam {tests[-1]['beam']}, with 95 % intervals: {scores}.\n"
-
-
-def _row(name: str, facts: CorpusFacts) -> str:
-    return f"| {name} | {facts.pairs:,} | `{facts.source}` | `{facts.target}` |"

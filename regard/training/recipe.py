@@ -106,10 +106,7 @@ class TrainingSettings(Settings):
     )
     log_every: int = Field(50, ge=1, le=COUNT, description="updates between 'train' events in the journal")
     checkpoint_minutes: float = Field(
-        10.0,
-        ge=0,
-        le=MINUTES,
-        description="minutes between checkpoints; there is one after each validation too",
+        10.0, ge=0, le=MINUTES, description="minutes between checkpoints; there is one after each validation too"
     )
     keep_checkpoints: int = Field(2, ge=1, le=COUNT, description="number of checkpoints kept")
     sharded: bool | Literal["layers"] = Field(
@@ -179,10 +176,6 @@ class Recipe(Settings):
             )
         return self
 
-    @property
-    def _has_batch_norm(self) -> bool:
-        return "batch" in [getattr(side, "norm", None) for side in (self.model.encoder, self.model.decoder)]
-
     def resolved(self, device: str, processes: int = 1) -> Recipe:
         """The recipe with each `auto` replaced by its value on this device."""
         precision = self.training.precision
@@ -191,7 +184,7 @@ class Recipe(Settings):
         cores = min(4, torch.get_num_threads()) if device == "cpu" else 1
         micro_batches = max(processes, cores)
         micro_batches += -micro_batches % processes  # equally many for each process
-        if self._has_batch_norm:
+        if "batch" in [getattr(side, "norm", None) for side in (self.model.encoder, self.model.decoder)]:
             if processes > 1 or self.batching.micro_batches not in ("auto", 1):
                 raise ConfigurationError(
                     "norm = 'batch' normalises over a whole batch: train it in one process, with "
@@ -252,9 +245,8 @@ def preset(name: str) -> dict[str, Any]:
     known = _presets()
     if name not in known:
         raise UsageError(f"no preset is called {name!r}; there are {', '.join(known)}")
-    values: dict[str, Any] = known[name]
-    return values
+    return known[name]
 
 
-def _presets() -> dict[str, Any]:
+def _presets() -> dict[str, dict[str, Any]]:
     return package_toml("regard.training", "presets.toml")

@@ -18,12 +18,7 @@ MEBI = 2**20
 
 
 def report_run(
-    model: Model,
-    recipe: Recipe,
-    batches: BatchSource,
-    device: str,
-    result: Trial | None = None,
-    processes: int = 1,
+    model: Model, recipe: Recipe, batches: BatchSource, device: str, result: Trial | None = None, processes: int = 1
 ) -> Iterator[str]:
     """Lines of the report, with the speed of `result`; without one, times a few updates of a model of these settings.
 

@@ -46,11 +46,8 @@ def learning_rate(settings: ScheduleSettings, update: int, size: int) -> float:
     inverse_square_root: the same shape with its peak given; constant: peak · min(1, update / warmup). Without warm-up
     the decay begins at the first update.
     """
-    rise = min(1.0, update / max(1, settings.warmup))
-    if settings.kind == "constant":
-        return settings.peak * rise
     warmup = max(1, settings.warmup)
-    shape = min(update**-0.5, update * warmup**-1.5)
-    if settings.kind == "noam":
-        return float(settings.peak * size**-0.5 * shape)
-    return float(settings.peak * warmup**0.5 * shape)
+    if settings.kind == "constant":
+        return settings.peak * min(1.0, update / warmup)
+    scale = size**-0.5 if settings.kind == "noam" else warmup**0.5
+    return float(settings.peak * scale * min(update**-0.5, update * warmup**-1.5))

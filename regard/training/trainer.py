@@ -445,11 +445,9 @@ def handle_stop_signals(stop: Callable[[int], None]) -> Iterator[None]:
             signal.signal(name, handler)
 
     before = {}
-    try:
+    with suppress(ValueError):  # not in the main thread, where no signal arrives
         for name in (signal.SIGINT, signal.SIGTERM):
             before[name] = signal.signal(name, handle)
-    except ValueError:  # not in the main thread, where no signal arrives
-        pass
     try:
         yield
     finally:

@@ -72,15 +72,19 @@ def translate_pipe(call: PipeCall) -> None:
     translator = call.export or RuntimeTranslator(call.file, call.threads)
     options = translator.model.options()
     lines = Lines("-", options.max_line)
+    if lines.typed:
+        lines.greet(call.file, translator.languages.pair)
     search = {} if call.beam is None else {"beam": call.beam}
     translate, known, unknown, doubtful, count = ChunkTranslator(lines.name, OutputFormat(), search), 0, 0, 0, 0
     for chunk in chunks(lines, 1 if lines.typed else CHUNK):
         result = translate(translator, chunk)
-        _warn(result.notes)
+        _warn(lines.notes(result))
         sys.stdout.write(result.text)
         sys.stdout.flush()
         known, unknown = known + result.known, unknown + result.unknown
         doubtful, count = doubtful + result.doubtful, chunk.end
+    if lines.typed:  # of each line has been said what is to be said
+        return
     if unknown and not known:
         raise unknown_script_only(lines.name, Path(call.file))
     _warn(doubt_note(lines.name, doubtful, count))

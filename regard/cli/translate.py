@@ -20,13 +20,14 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 import typer
 
 from regard.cli import options
-from regard.cli.app import app, say, setup_process, warn
+from regard.cli.app import app, is_quiet, say, setup_process, warn
 from regard.cli.progress import LineReporter
 from regard.cli.search_options import search_command, search_options
 from regard.common.errors import LineError, LineWarning, RegardError, UsageError
 from regard.common.reading import is_runtime_file
 
 if TYPE_CHECKING:
+    from regard.data.languages import Languages
     from regard.pipeline import RuntimeTranslator, Translator
     from regard.pipeline.bulk import (
         Chunk,
@@ -124,7 +125,7 @@ def translate(
     ):
         size = 1 if lines.typed else sys.maxsize if form is lines else chunk
         for done, result in results(remaining(chunks(lines, size), sink, lines.name)):
-            report.warn(*result.notes)
+            report.warn(*lines.notes(result))
             sink.add(result.text, sink.mark.after(done.end, done.digest, result.known, result.unknown, result.doubtful))
             report(done.end)
         _finish(sink, lines, run, report)
@@ -135,11 +136,12 @@ def _finish(sink: StreamedOutput | ResumableOutput, lines: Lines, run: Path, rep
     """Finish the output, unless nothing in it can be right: no line was in a script that the model knows."""
     from regard.pipeline.bulk.chunk_translator import doubt_note, unknown_script_only
 
-    if sink.mark.unknown and not sink.mark.known:
+    if sink.mark.unknown and not (sink.mark.known or lines.typed):
         sink.discard()
         raise unknown_script_only(lines.name, run)
     sink.finish()
-    report.warn(*doubt_note(lines.name, sink.mark.doubtful, sink.mark.lines))
+    if not lines.typed:
+        report.warn(*doubt_note(lines.name, sink.mark.doubtful, sink.mark.lines))
 
 
 @dataclass(frozen=True)
@@ -151,6 +153,7 @@ class _Model:
     max_line: int
     device: str
     folder: Path | None  # None: a runtime file
+    languages: Callable[[], Languages]
     export_name: str = ""  # that it is kept by, to be opened without PyTorch the next time; empty: it is not
 
     def keep_export(self) -> None:
@@ -179,7 +182,16 @@ def _open_model(
     if export is not None:
         with suppress(RegardError):  # settings that contradict each other are refused below
             export.search.with_values(**search)
-            return _Model(lambda: export, lambda: export.search, export.model.options().max_line, "cpu", None)
+            return _Model(
+                lambda: export,
+                lambda: export.search,
+                export.model.options().max_line,
+                "cpu",
+                None,
+                lambda: export.languages,
+            )
+    if given["file"] == "-" and sys.stdin.isatty():
+        say(f"opening {runs[0]} …")  # PyTorch takes some seconds
     setup_process(given["threads"], given["quiet"], given["debug"], given["seed"])
     model = _model_folders(context, runs, device, precision)
     return replace(model, make=cache(model.make), export_name=name) if name and export is None else model
@@ -210,8 +222,9 @@ def _model_folders(context: typer.Context, runs: list[Path], device: str, precis
         raise UsageError(f"--cluster and --device {device}: clusters translate on the CPU only; leave one out")
     device = options.select_device("cpu" if is_cluster else device)
     make = partial(load_translator, runs if len(runs) > 1 else runs[0], device, precision)
-    settings = load_settings(runs[0]).search
-    return _Model(make, lambda: settings, settings.max_line, device, runs[0])
+    settings = load_settings(runs[0])
+    search = settings.search
+    return _Model(make, lambda: search, search.max_line, device, runs[0], lambda: settings.languages)
 
 
 def _runtime_file(context: typer.Context, runs: list[Path], device: str, precision: options.Precision) -> _Model:
@@ -224,7 +237,7 @@ def _runtime_file(context: typer.Context, runs: list[Path], device: str, precisi
     wanted = precision if source is not None and source.name == "COMMANDLINE" else None
     translator = open_runtime(runs[0], device, wanted, context.params["threads"])
     max_line = translator.model.options().max_line
-    return _Model(lambda: translator, lambda: translator.search, max_line, "cpu", None)
+    return _Model(lambda: translator, lambda: translator.search, max_line, "cpu", None, lambda: translator.languages)
 
 
 def _find_input(context: typer.Context) -> Literal["text", "jsonl", "html", "xml"]:
@@ -276,6 +289,8 @@ def _input(
         lines = Page(file, kind, model.settings().with_values(**split).splits_sentences)
     else:
         lines = Lines(file, read_line)
+        if lines.typed and not (jsonl or is_quiet()):
+            lines.greet(str(context.params["run"]), model.languages().pair)
     encoder = _constraint_encoder(model.folder, constraints, limits) if limits and jsonl and model.folder else None
     return lines, LineParser(constraints, jsonl, lines.name, encoder, limits)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -9,10 +10,12 @@ from pathlib import Path
 
 import pytest
 from small import SENTENCES, folder
+from systems import posix
 
 from regard.interchange.runtime import export
 from regard.pipe import PipeCall, pipe_call
 from regard.pipeline import export_cache
+from regard.pipeline.bulk.lines import UNLEARNT
 from regard.runtime import native, private_cache
 
 if (problem := native.why_unavailable()) is not None:
@@ -42,10 +45,12 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def run(*arguments: str, lines: bytes, command: str = "regard") -> subprocess.CompletedProcess[bytes]:
     """Run the entry point, or the command line alone (`regard.cli`)."""
-    start = [sys.executable, "-m", "regard"]
-    if command == "regard.cli":
-        start = [sys.executable, "-c", "from regard.cli import main; main()"]
-    return subprocess.run([*start, *arguments], input=lines, capture_output=True, check=False, timeout=120)
+    return subprocess.run([*entry(command), *arguments], input=lines, capture_output=True, check=False, timeout=120)
+
+
+def entry(command: str) -> list[str]:
+    code = ["-m", "regard"] if command == "regard" else ["-c", "from regard.cli import main; main()"]
+    return [sys.executable, *code]
 
 
 def test_only_the_plainest_calls_are_answered(model: Path, tmp_path: Path) -> None:
@@ -94,6 +99,33 @@ def test_the_answer_is_that_of_the_command_line(model: Path, lines: bytes, optio
     assert done.stdout == reference.stdout
     assert done.stderr == reference.stderr
     assert done.returncode == reference.returncode
+
+
+@posix
+@pytest.mark.system
+def test_a_person_at_a_terminal_is_told_what_translates_and_asked_for_each_line(tmp_path: Path) -> None:
+    path = folder(tmp_path / "run", end=0.5, languages=("ko", "en"))
+    export(path, path.with_suffix(".regard"))
+    said = list[tuple[str, str]]()
+    for file, command in (
+        (path.with_suffix(".regard"), "regard"),
+        (path.with_suffix(".regard"), "regard.cli"),
+        (path, "regard"),
+    ):
+        terminal, typed = os.openpty()
+        os.write(terminal, "나는 집에 간다\n\x04".encode())
+        start = subprocess.run(
+            [*entry(command), "translate", str(file)], stdin=typed, capture_output=True, check=True, timeout=120
+        )
+        os.close(typed)
+        os.close(terminal)
+        said.append((start.stdout.decode(), start.stderr.decode()))
+    welcome = "{} translates Korean to English. Type a sentence, such as 나는 집에 간다, and press Enter; Ctrl-D ends.\nregard> "
+    welcome += f"warning: {UNLEARNT}\nregard> \n"
+    (translation, told), *others = said
+    assert translation.count("\n") == 1
+    assert told == welcome.format(path.with_suffix(".regard"))
+    assert others == [(translation, told), (translation, f"opening {path} …\n{welcome.format(path)}")]
 
 
 @pytest.mark.system

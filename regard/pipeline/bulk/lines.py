@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
@@ -14,6 +15,7 @@ from regard.common.errors import DataError
 from regard.data.text import READ_LINE, LineReader
 
 if TYPE_CHECKING:
+    from regard.pipeline.bulk.chunk_translator import ChunkResult
     from regard.pipeline.bulk.output import ResumableOutput, StreamedOutput
 
 
@@ -68,6 +70,11 @@ def remaining(all_chunks: Iterable[Chunk], output: StreamedOutput | ResumableOut
     return chain([last], stream)
 
 
+EXAMPLES = {"ko": "나는 집에 간다", "en": "I go home"}
+"""A sentence to type, by its language."""
+UNLEARNT = "the model has not learnt such sentences, so this translation is probably wrong"
+
+
 class Lines:
     """The lines of a text file, or of standard input if its name is -; never all of them in memory.
 
@@ -78,6 +85,25 @@ class Lines:
         self.file, self.max_line, self.keep_ends = file, max_line, keep_ends
         self.name = "standard input" if file == "-" else file
         self.typed = file == "-" and sys.stdin.isatty()  # by a person, who waits for an answer to each line
+        self._prompt = ""
+
+    def greet(self, model: str, languages: Sequence[str]) -> None:
+        """Tell the person at a terminal what translates, and what to do; from then on, ask for each line."""
+        from regard.data.languages import language_names
+
+        names = [language_names().get(code, (code,))[0] for code in languages if code]
+        example = f", such as {EXAMPLES[languages[0]]}," if languages[0] in EXAMPLES else ""
+        direction = f" translates {' to '.join(names)}" if len(names) > 1 else ""
+        self._show(f"{model}{direction}. Type a sentence{example} and press Enter; Ctrl-D ends.\n")
+        self._prompt = "regard> "
+
+    def notes(self, result: ChunkResult) -> tuple[str, ...]:
+        """Return the warnings of a result; a person who types is told of each doubtful line at once."""
+        return (*result.notes, UNLEARNT) if self.typed and result.doubtful else tuple(result.notes)
+
+    def _show(self, text: str) -> None:
+        with suppress(OSError):  # nobody looks
+            print(text, end="", file=sys.stderr, flush=True)
 
     def checked(self, check: Callable[[Chunk], object] = lambda _: None) -> int | None:
         """Read all lines once and count them, so that an error in line 900,000 is reported before hours of work.
@@ -97,7 +123,13 @@ class Lines:
 
     def _read(self) -> Iterator[str]:
         reader = LineReader(self.name, self.max_line, keep_ends=self.keep_ends, takes_pipes=True)
-        if self.file == "-":
+        if self._prompt:
+            self._show(self._prompt)
+            for line in reader.lines_of(sys.stdin.buffer, is_stream=True):
+                yield line
+                self._show(self._prompt)
+            self._show("\n")
+        elif self.file == "-":
             yield from reader.lines_of(sys.stdin.buffer, is_stream=True)
         else:
             yield from reader

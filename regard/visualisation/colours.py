@@ -1,7 +1,8 @@
 """Colours by role for light and dark themes, and a perceptually uniform colour scale for weights.
 
 A mark names its paint, never a colour: a role (`ink`, `muted`, …), `w0` … `w100` for a shade of the weight scale,
-`v0` … `v100` for text on that shade, or `s0` … `s7` for one of several series. Lightness in Oklab is linear along the
+`v0` … `v100` for text on that shade, `p0` … `p100` and `n0` … `n100` for positive and negative numbers, which diverge
+from the paper's colour, or `s0` … `s7` for one of several series. Lightness in Oklab is linear along the
 scale, so that equal steps of weight look equal; the hue stays blue, and links are vermilion, which no common colour
 blindness confuses with it (Okabe and Ito 2008).
 """
@@ -15,7 +16,7 @@ from typing import Literal
 Theme = Literal["light", "dark"]
 THEMES: tuple[Theme, ...] = ("light", "dark")
 LEVELS = 100
-VEIL, OPACITY = (14, 17, 22), 0.78  # colour of the veil over images, and its opacity at a weight of zero
+VEIL, OPACITY = (14, 17, 22), 0.62  # colour of the veil over images, and its opacity at a weight of zero
 
 _ROLES: dict[Theme, dict[str, str]] = {
     "light": {
@@ -46,12 +47,20 @@ SERIES = len(_SERIES["light"])
 _LIGHTNESS: dict[Theme, tuple[float, ...]] = {"light": (1.0, 0.3), "dark": (0.21, 0.95)}
 _CHROMA: dict[Theme, tuple[float, ...]] = {"light": (0.0, 0.06, 0.11, 0.14, 0.1), "dark": (0.02, 0.1, 0.12, 0.09, 0.04)}
 _HUE: dict[Theme, tuple[float, ...]] = {"light": (235.0, 265.0), "dark": (265.0, 225.0)}
+_SIGNED_LIGHTNESS: dict[Theme, tuple[float, ...]] = {"light": (1.0, 0.46), "dark": (0.21, 0.8)}
+_SIGNED_HUES = {"p": 255.0, "n": 45.0}  # blue, vermilion
+_SIGNED_CHROMA = 0.15
 _MUTED_BELOW = 5  # text on lighter shades is muted
 
 
 def level(weight: float, ceiling: float = 1.0) -> int:
     """Return the shade (0 to 100) of a weight on the scale whose top stands for `ceiling`."""
     return min(LEVELS, max(0, round(LEVELS * weight / ceiling)))
+
+
+def signed_paint(value: float) -> str:
+    """Return the paint of a signed number, −1 to 1; 0 is the colour of the paper."""
+    return f"{'n' if value < 0 else 'p'}{level(abs(value))}"
 
 
 @cache
@@ -62,7 +71,15 @@ def colour(paint: str, theme: Theme) -> str:
     number = int(paint[1:])
     if paint[0] == "s":
         return _SERIES[theme][number]
+    if paint[0] in _SIGNED_HUES:
+        return _signed_shade(number / LEVELS, _SIGNED_HUES[paint[0]], theme)
     return _text_on(number, theme) if paint[0] == "v" else _shade(number, theme)
+
+
+def _signed_shade(share: float, hue: float, theme: Theme) -> str:
+    if share == 0:
+        return _ROLES[theme]["paper"]
+    return _from_oklch(_interpolate(_SIGNED_LIGHTNESS[theme], share), _SIGNED_CHROMA * share, hue)
 
 
 def _shade(number: int, theme: Theme) -> str:

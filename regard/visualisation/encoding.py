@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from regard.visualisation.colours import level
+from regard.visualisation.colours import level, signed_paint
 from regard.visualisation.explanation_data import ExplanationData, LayerWeights, token_label
 from regard.visualisation.figure import MARGIN, MIDLINE, Box, Mark, Polyline, Text, curve
 from regard.visualisation.fonts import elide
@@ -31,7 +31,7 @@ ARCS = 300.0
 def encoding_heading(data: ExplanationData, step: int) -> str:
     """Describe what the encoder does in a step."""
     if data.states is None:
-        return f"Encoder, layer {step + 1} of {len(data.encoder_layers)}: which words each word (left) reads"
+        return f"Encoder, layer {step + 1} of {len(data.encoder_layers)}: which words each word (left) attends to"
     tokens, S = data.states.tokens, len(data.states.tokens)
     if step == S - 1:
         return "Encoder: all is read; the outlined states are handed over to the decoder"
@@ -54,7 +54,7 @@ def encoding_marks(data: ExplanationData, step: int, width: float) -> Iterator[M
 
 
 def vector_marks(vector: npt.NDArray[np.float32], width: float) -> Iterator[Mark]:
-    """Draw the first numbers of a vector as a strip, from the most negative (light) over 0 to the largest (dark)."""
+    """Draw the first numbers of a vector as a strip, in colours that diverge from 0."""
     numbers = vector[:VECTOR_NUMBERS]
     yield from _strip(numbers, MARGIN, 0.0, width - 2 * MARGIN, float(np.abs(numbers).max(initial=0)))
 
@@ -92,24 +92,24 @@ def _states(states: States, step: int, width: float) -> Iterator[Mark]:
 def _strip(vector: npt.NDArray[np.float32], x: float, y: float, width: float, largest: float) -> Iterator[Box]:
     cell = width / len(vector)
     for number, value in enumerate(vector.tolist()):
-        shade = level((value / max(largest, 1e-9) + 1) / 2)
-        yield Box(x + number * cell, y, cell, STRIP, f"w{shade}", f"{value:.2f}".replace("-", "−"))
+        paint = signed_paint(value / max(largest, 1e-9))
+        yield Box(x + number * cell, y, cell, STRIP, paint, f"{value:.2f}".replace("-", "−"))
 
 
 def _reading(words: Sequence[str], layer: LayerWeights) -> Iterator[Mark]:
-    """Join each word (left) to the words that it reads (right), by the mean of the heads."""
+    """Join each word (left) to the words that it attends to (right), by the mean of the heads."""
     rows, weights = _in_view(len(words), 0), layer.weights.mean(0)
     left = MARGIN + LABEL + 8
     right = left + ARCS
-    yield Text(left - 8, NAME_SIZE, "reads", NAME_SIZE, "muted", "end")
-    yield Text(right + 8, NAME_SIZE, "is read", NAME_SIZE, "muted")
+    yield Text(left - 8, NAME_SIZE, "attends", NAME_SIZE, "muted", "end")
+    yield Text(right + 8, NAME_SIZE, "is attended to", NAME_SIZE, "muted")
     top = max(float(weights.max()), 1e-9)
     for t in rows:
         for s in rows:
             if weights[t, s] >= LEAST:
                 share = float(weights[t, s]) / top
                 points = curve((left, _middle(t)), (right, _middle(s)), 12)
-                hint = f"{words[t]} reads {words[s]} {weights[t, s]:.2f}"
+                hint = f"{words[t]} attends to {words[s]} {weights[t, s]:.2f}"
                 yield Polyline(points, f"w{max(6, level(share * 0.8))}", 0.8 + 4 * share, hint)
     for row in rows:
         y = _middle(row) + MIDLINE * SIZE

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from regard.visualisation.colours import LEVELS, OPACITY, ROLES, SERIES, THEMES, VEIL, Theme, colour
+from regard.visualisation.colours import LEVELS, OPACITY, ROLES, SERIES, THEMES, VEIL, Theme, colour, signed_paint
 
 SYSTEM_FONTS = (
     'Pretendard, "Noto Sans KR", "Noto Sans CJK KR", "Apple SD Gothic Neo", "Malgun Gothic", "Nanum Gothic", sans-serif'
@@ -21,6 +21,7 @@ def script_colours() -> dict[str, Any]:
         theme: {
             "scale": [colour(f"w{n}", theme) for n in range(LEVELS + 1)],
             "text": [colour(f"v{n}", theme) for n in range(LEVELS + 1)],
+            "signed": [colour(signed_paint(n / LEVELS), theme) for n in range(-LEVELS, LEVELS + 1)],
             "series": [colour(f"s{n}", theme) for n in range(SERIES)],
             **{role: colour(role, theme) for role in ROLES},
         }

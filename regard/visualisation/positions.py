@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from regard.visualisation.charts import Chart, Panel, Series, layout_chart
-from regard.visualisation.colours import level
+from regard.visualisation.colours import signed_paint
 from regard.visualisation.figure import MARGIN, MIDLINE, TITLE_SIZE, Box, Figure, Group, Mark, Text, make_figure
 from regard.visualisation.fonts import measure
 
@@ -17,8 +17,8 @@ LEFT, GAP, SIZE = 62.0, 54.0, 12.0  # pixels for the numbers of the rows, betwee
 def layout_sinusoids(encoding: np.ndarray, title: str = "Positional encoding") -> Figure:
     """Draw sinusoidal encodings (T, D): waves of four dimensions at the left, the map of all at the right.
 
-    The map has positions as rows and dimensions as columns, from −1 (light) over 0 to 1 (dark). The waves are two of
-    sine and cosine, of short and of longer wavelength: one alone repeats itself, all together do not.
+    The map has positions as rows and dimensions as columns, from −1 over 0 (the colour of the paper) to 1. The
+    waves are two of sine and cosine, of short and of longer wavelength: one alone repeats itself, all together do not.
     """
     T, D = encoding.shape
     waves = layout_chart(_waves(encoding, title))
@@ -73,14 +73,14 @@ def layout_learned_positions(
 def _matrix(
     values: np.ndarray, x_label: str, largest: float, x: float, top: float
 ) -> tuple[tuple[Mark, ...], float, float]:
-    """Draw a matrix (T, D) from −largest (light) to largest (dark); return it with its right and bottom edges."""
+    """Draw a matrix (T, D) from −largest over 0 (paper) to largest; return it with its right and bottom edges."""
     T, D = values.shape
     cell_width, cell_height = max(1.0, min(8.0, 560.0 // D)), max(2.0, min(10.0, 400.0 // T))
     left, foot, end = x + LEFT, top + T * cell_height + 20, f"{largest:.3g}"
     marks: list[Mark] = [
-        Box(left + first * cell_width, top + t * cell_height, count * cell_width, cell_height, f"w{shade}")
+        Box(left + first * cell_width, top + t * cell_height, count * cell_width, cell_height, paint)
         for t in range(T)
-        for first, count, shade in _runs([level((float(value) / largest + 1) / 2) for value in values[t]])
+        for first, count, paint in _runs([signed_paint(float(value) / largest) for value in values[t]])
     ]
     marks += [Text(left, top - 22, f"{x_label} →", SIZE, "muted"), Text(x, top - 6, "position", SIZE, "muted")]
     rows = [(t, top + (t + 0.5) * cell_height + MIDLINE * SIZE) for t in _ticks(T)]
@@ -88,15 +88,15 @@ def _matrix(
     marks += [Text(left + (d + 0.5) * cell_width, top - 6, str(d), SIZE, "muted", "middle") for d in _ticks(D)]
     scale = left + 12 + measure(f"−{end}", SIZE)
     marks += [Text(left, foot + 10, f"−{end}", SIZE, "muted"), Text(scale + 212, foot + 10, end, SIZE, "muted")]
-    marks += [Box(scale + 2 * n, foot, 2.0, 12.0, f"w{n}") for n in range(101)]
+    marks += [Box(scale + 2 * n, foot, 2.0, 12.0, signed_paint(n / 50 - 1)) for n in range(101)]
     marks.append(Box(left - 1, top - 1, D * cell_width + 2, T * cell_height + 2, "rule", outline=1.0))
     return tuple(marks), max(left + D * cell_width, scale + 212 + measure(end, SIZE)), top + T * cell_height + 48
 
 
-def _runs(shades: Sequence[int]) -> list[tuple[int, int, int]]:
-    """Merge equal neighbours: (first column, number of columns, shade) of each run."""
-    starts = [d for d in range(len(shades)) if d == 0 or shades[d] != shades[d - 1]]
-    return [(d, end - d, shades[d]) for d, end in zip(starts, [*starts[1:], len(shades)], strict=True)]
+def _runs(paints: Sequence[str]) -> list[tuple[int, int, str]]:
+    """Merge equal neighbours: (first column, number of columns, paint) of each run."""
+    starts = [d for d in range(len(paints)) if d == 0 or paints[d] != paints[d - 1]]
+    return [(d, end - d, paints[d]) for d, end in zip(starts, [*starts[1:], len(paints)], strict=True)]
 
 
 def _ticks(count: int) -> range:

@@ -92,7 +92,7 @@ def test_the_encoder_is_played_before_the_decoder(
     frames = layout_frames(explanation(5, 2, 3))
     assert len(frames) == 3 + 6
     assert [frame.description for frame in frames[:2]] == [
-        f"Step {n} of 9: Encoder, layer {n} of 3: which words each word (left) reads" for n in (1, 2)
+        f"Step {n} of 9: Encoder, layer {n} of 3: which words each word (left) attends to" for n in (1, 2)
     ]
     lines = [mark for mark in frames[0].marks() if isinstance(mark, Polyline)]
     layer = explanation(5, 2, 3).encoder_layers[0].weights.mean(0)

@@ -35,12 +35,12 @@ def test_the_waves_are_those_of_their_dimensions() -> None:
         assert np.corrcoef(heights, encoding[:, d])[0, 1] < -0.9999, "up is positive"
 
 
-def test_sinusoids_are_drawn_from_light_to_dark(tmp_path: Path) -> None:
+def test_sinusoids_are_drawn_in_colours_that_diverge_from_zero(tmp_path: Path) -> None:
     encoding = np.array([[-1.0, 0.0, 1.0], [1.0, 1.0, -1.0]])
     figure = layout_sinusoids(encoding)
     groups = {group.name: group.marks for group in figure.groups}
     boxes = [mark for mark in groups["sinusoids"] if isinstance(mark, Box)]
-    assert [box.paint for box in boxes[:5]] == ["w0", "w50", "w100", "w100", "w0"]
+    assert [box.paint for box in boxes[:5]] == ["n100", "p0", "p100", "p100", "n100"]
     assert boxes[3].width == 2 * boxes[0].width, "equal neighbours are one box"
     assert save(figure, tmp_path / "a.png").stat().st_size > 500
 
@@ -50,10 +50,10 @@ def test_learned_positions_are_scaled_by_the_largest_value_beside_their_similari
     figure = layout_learned_positions([("encoder", vectors), ("decoder", vectors[:2])])
     groups = {group.name: group.marks for group in figure.groups}
     boxes = [mark.paint for mark in groups["encoder"] if isinstance(mark, Box)]
-    rows = ["w75", "w50", "w50", "w0", "w50", "w38", "w50"]
-    assert boxes[: len(rows)] == rows, "−4 is the lightest, 4 would be the darkest"
+    rows = ["p50", "p0", "p0", "n100", "p0", "n25", "p0"]
+    assert boxes[: len(rows)] == rows, "−4 is the strongest"
     frame = boxes.index("rule") + 1
-    assert boxes[frame : frame + 7] == ["w100", "w50", "w0", "w50", "w100", "w50", "w0"], "cosines of all pairs"
+    assert boxes[frame : frame + 7] == ["p100", "p0", "n100", "p0", "p100", "p0", "n100"], "cosines of all pairs"
     texts = [mark.text for mark in figure.marks() if isinstance(mark, Text)]
     assert {"−4", "4", "−1", "1", "encoder: 3 positions in 3 dimensions"} <= set(texts)
     assert all(mark.x < figure.width for mark in figure.marks() if isinstance(mark, Text))

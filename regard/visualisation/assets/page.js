@@ -671,10 +671,10 @@ const explanationPage = (() => {
     return brush;
   }
 
-  function strip(brush, { numbers, largest }, x, y, width, height) { // a vector: light is negative, dark is positive
+  function strip(brush, { numbers, largest }, x, y, width, height) { // a vector, in colours that diverge from 0
     const cell = width / numbers.length;
     numbers.forEach((value, n) => {
-      brush.fillStyle = colours().scale[Math.round(50 * (value / largest + 1))];
+      brush.fillStyle = colours().signed[Math.round(100 * (value / largest + 1))];
       brush.fillRect(x + n * cell, y, Math.ceil(cell), height);
     });
   }

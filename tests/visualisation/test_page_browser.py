@@ -108,7 +108,12 @@ def test_layers_heads_and_roles_can_be_selected(open_page: Any, explanation: Cal
     page.select_option("#role", "encoder")
     assert page.inner_text("#queries-name") == "Source"
     check(explained.layers[3].weights.mean(0))
+    assert (page.inner_text("#layer-name"), page.inner_text("#weight-name")) == ("Layer", "attention weight")
     page.select_option("#role", "attribution")
+    assert (page.inner_text("#layer-name"), page.inner_text("#weight-name")) == (
+        "Measure",
+        "share of the attribution",
+    )
     page.hover("#queries .word:nth-child(3)")
     assert page.inner_text("#layer option:checked") == "word erasure"
     assert "0.50" in page.inner_text("#agreement")

@@ -5,7 +5,7 @@ const explanationPage = (() => {
   const ENGLISH = {
     role: "Attention", layer: "Layer", head: "Head", row: "Row", view: "View", numbers: "All weights", weight: "attention weight",
     link: "link", mean: "mean", heat: "heatmap", arcs: "arcs", heads: "all heads of a word", special: "start and end", figure: "Attention weights",
-    cross: "target → source", encoder: "source → source", decoder: "target → target", attribution: "attribution",
+    cross: "target → source", encoder: "source → source", decoder: "target → target", attribution: "attribution", measure: "Measure", share: "share of the attribution",
     predicting: "when the word was predicted", shifted: "one step later", source: "Source", target: "Target",
     hint: "Point at a word, tap it, or move with the arrow keys to see its weights. Enter pins it, Escape unpins it.",
     attends: "attends to", attended: "is attended by", nothing: "nothing", words: "words", other: "한국어",
@@ -37,7 +37,7 @@ const explanationPage = (() => {
   const KOREAN = {
     role: "어텐션", layer: "층", head: "헤드", row: "행", view: "보기", numbers: "모든 가중치", weight: "어텐션 가중치",
     link: "정렬", mean: "평균", heat: "히트맵", arcs: "연결선", heads: "한 단어의 모든 헤드", special: "시작과 끝", figure: "어텐션 가중치",
-    cross: "번역문 → 원문", encoder: "원문 → 원문", decoder: "번역문 → 번역문", attribution: "기여도",
+    cross: "번역문 → 원문", encoder: "원문 → 원문", decoder: "번역문 → 번역문", attribution: "기여도", measure: "측정값", share: "기여도의 비율",
     predicting: "단어를 예측할 때", shifted: "한 단계 뒤", source: "원문", target: "번역문",
     hint: "단어를 가리키거나 누르거나 화살표 키로 옮겨 가면 가중치가 나타납니다. Enter로 고정하고 Esc로 풉니다.",
     attends: "→ 주목한 곳:", attended: "← 주목한 단어:", nothing: "없음", words: "단어", other: "English",
@@ -597,6 +597,9 @@ const explanationPage = (() => {
     }
     specialButton.hidden = !matrix.hasSpecial;
     find("ceiling").textContent = matrix.ceiling;
+    const isMeasured = selection.role === "attribution";
+    find("layer-name").textContent = isMeasured ? labels.measure : labels.layer;
+    find("weight-name").textContent = isMeasured ? labels.share : labels.weight;
     find("bar").style.background = `linear-gradient(to right, ${[0, 20, 40, 60, 80, 100].map((n) => colours().scale[n]).join(",")})`;
     find("linked").hidden = !(data.links.length && selection.role === "cross" && selection.view === "heat");
     if (find("numbers").open) tabulate();
@@ -987,6 +990,7 @@ const explanationPage = (() => {
   function showHeading() {
     const source = data.source.join(" ");
     find("title").textContent = data.target.join(" ");
+    find("title").classList.toggle("long", find("title").textContent.length > 80);
     find("title").dir = data.rtl.target ? "rtl" : "ltr";
     find("source-line").textContent = source;
     find("source-line").hidden = Boolean(data.image);

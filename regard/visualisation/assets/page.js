@@ -398,8 +398,8 @@ const explanationPage = (() => {
     let size = Math.max(T, S) <= 10 && !phone ? 16 : 13;
     const besideRows = () => Math.ceil(widest(rows, size, limit)) + 12;
     let left = besideRows();
-    const cell = Math.max(phone ? 20 : 13, Math.min(68, Math.floor(Math.min((room - left - 70) / (S + (hasSpecial ? 1 : 0)), Math.max(420, 0.68 * innerHeight) / T))));
-    size = Math.max(10, Math.min(cell >= 54 ? 16 : 13, 0.8 * cell));
+    const cell = Math.max(phone ? 20 : 13, Math.min(104, Math.floor(Math.min((room - left - 70) / (S + (hasSpecial ? 1 : 0)), Math.max(420, 0.68 * innerHeight) / T))));
+    size = Math.max(10, Math.min(cell >= 80 ? 18 : cell >= 54 ? 16 : 13, 0.8 * cell));
     left = besideRows(); // of the type as it is now; 70 pixels were left over for it
     const longest = widest(columns, size, limit), flat = longest + 8 <= cell, width = cell;
     const turn = flat ? 0 : cell >= 20 ? Math.PI / 4 : Math.PI / 2;
@@ -427,7 +427,7 @@ const explanationPage = (() => {
         pen.fillRect(x, top + t * cell, (s === S ? narrow : width) - 1, cell - 1);
         if (!shadeIndex) { pen.strokeStyle = colours().grid; pen.lineWidth = 1; pen.strokeRect(x + 0.5, top + t * cell + 0.5, (s === S ? narrow : width) - 2, cell - 2); }
         if (cell >= 38 && s < S && w >= 0.005) {
-          pen.font = `12px ${FONT}`;
+          pen.font = `${cell >= 80 ? 15 : 12}px ${FONT}`;
           pen.fillStyle = colours().text[shadeIndex];
           pen.textAlign = "center";
           pen.fillText(w.toFixed(2), x + width / 2, y);

@@ -56,7 +56,9 @@ def test_pointing_at_a_target_word_shows_its_attention_weights(open_page: Any, b
 def test_pointing_at_the_heatmap_and_the_arcs_shows_weights(open_page: Any, bread: Alignment) -> None:
     page = open_page([bread])
     box = page.locator("#canvas").bounding_box()
-    page.mouse.move(box["x"] + box["width"] * 0.5, box["y"] + box["height"] - 20)
+    page.locator("#canvas").hover(
+        position={"x": box["width"] * 0.5, "y": box["height"] - 20}
+    )  # wherever it is scrolled to
     assert page.inner_text("#readout").startswith("있었다 attends to ")
     page.mouse.move(0, 0)
     assert page.inner_text("#readout") == ""

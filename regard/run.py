@@ -325,10 +325,10 @@ class _Session:
             trainer.journal.write("machine", **_machine(self.device), processes=self.world.size)
         outcome = trainer.run()
         if self.world.is_main:
-            if isinstance(data.valid, Corpus):
-                self._close(trainer.recipe, data, outcome)
             if data.test is not None and outcome.stopped is None:
                 trainer.journal.write("test", update=outcome.progress.update, **self._score_test(data.test))
+            if isinstance(data.valid, Corpus):
+                self._close(trainer.recipe, data, outcome)
             model_card.write(self.out, trainer.recipe, data.facts, outcome)
         return Run(self.out, trainer.recipe, outcome)
 

@@ -133,6 +133,7 @@ def render_report(report: TrainingReport, name: str, journal: Sequence[Mapping[s
     curve = []
     if len(points) > 1:
         curve = [Chart("", (Panel("chrF on validation pairs", "updates", (Series("chrF", points),)),))]
+    test = next((event for event in reversed(journal) if event["event"] == "test"), None)
     ranked = sorted(report.pairs, key=lambda pair: pair.chrf, reverse=True)
     good = ranked[:SHOWN]
     return make_page(
@@ -140,6 +141,7 @@ def render_report(report: TrainingReport, name: str, journal: Sequence[Mapping[s
         "training_report.html",
         run=name,
         report=report,
+        test=test,
         curves=[Markup(draw_svg(layout_chart(chart), styled=False)) for chart in curve],
         examples={"Ten of the best": good, "Ten of the worst": ranked[len(good) :][-SHOWN:]},
         data=data,

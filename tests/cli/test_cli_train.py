@@ -214,6 +214,12 @@ def test_an_invalid_settings_file_is_refused(regard: Command, content: str | byt
     regard.fails("train", "c.toml", "--out", "run", status=2, because=because)
 
 
+@pytest.mark.parametrize("name", ["pairs.tsv", "pairs.tsv.gz", "a.jsonl", "a.CSV"])
+def test_pairs_in_the_place_of_settings_are_refused_with_the_right_option(regard: Command, name: str) -> None:
+    Path(name).write_bytes(b"\x1f\x8b")
+    regard.fails("train", name, "--out", "run", status=2, because=f"belongs here; give --pairs {name}")
+
+
 def test_unreadable_settings_files_are_refused(regard: Command) -> None:
     Path("folder").mkdir()
     regard.fails(

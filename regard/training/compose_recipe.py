@@ -183,7 +183,8 @@ class TrainRequest:
                 f"`resume=True`: {recipe} is missing, so {recipe.parent} is not a run; train without `resume=True`"
             )
         if Path(recipe.name.lower().removesuffix(".gz")).suffix in (".tsv", ".csv", ".jsonl"):
-            raise UsageError(f"{recipe}: holds pairs, and a TOML file with settings belongs here; give `pairs={recipe}`")
+            why = "holds pairs, and a TOML file with settings belongs here"
+            raise UsageError(f"{recipe}: {why}; give `pairs={recipe}`")
         values = read_toml(recipe) if self.recipe is not None else read_run_recipe(recipe)
         return {"data": {}, **values}, str(recipe)
 

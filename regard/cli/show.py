@@ -17,6 +17,7 @@ from regard.cli.run_views import RUN_VIEWS, draw_run
 from regard.cli.search_options import search_command, search_options
 from regard.common.errors import UsageError
 from regard.common.version import __version__
+from regard.data.spans import KEPT, SHOWN, find_spans
 from regard.explain.head_views import HeadOptions, draw_heads
 
 if TYPE_CHECKING:
@@ -174,6 +175,9 @@ def _draw_output(run: Path | None, text: str | None, device: str, drawing: _Draw
             "--out FILE.html or .gif"
         )
     _check_input(isinstance(pipeline, Captioner), text)
+    if not isinstance(pipeline, Captioner) and (spans := [span for span in find_spans(text) if span.kind in KEPT]):
+        named = ", ".join(repr(text[span.start : span.end]) for span in spans[:SHOWN])
+        warn(f"{named}: given to the model as any word, so that all it reads can be seen; regard translate keeps it")
     typer.echo(_draw(pipeline, text, drawing))
 
 

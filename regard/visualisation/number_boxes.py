@@ -63,8 +63,11 @@ class Step:
     product: str = ""
 
     def __getitem__(self, name: str) -> Array:
-        """Return the numbers of the last term of this name."""
-        return next(term.values for term in reversed(self.terms) if term.name == name)
+        """Return the numbers of the last term of this name, in English. Raises KeyError, with all names, for others."""
+        terms = {getattr(term.name, "en", term.name): term.values for term in self.terms}
+        if name not in terms:
+            raise KeyError(f"{self.key} has no term {name!r}; it has {', '.join(map(repr, terms))}")
+        return terms[name]
 
 
 @dataclass(frozen=True)

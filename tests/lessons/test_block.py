@@ -426,3 +426,12 @@ def test_each_equation_of_the_page_is_of_one_sentence_and_head() -> None:
     shown = equations(block["self.scores"].terms)
     assert [equation.label.en for equation in shown] == [f"sentence {b}, head {h}" for b in (1, 2) for h in (1, 2)]
     assert [len(equation.sides) for equation in shown] == [4] * 4
+
+
+def test_steps_and_terms_are_named_where_one_is_missing() -> None:
+    block = walkthrough_block("I go", "나는 간다")
+    assert block["cross.scores"]["scores"].shape == block["cross.scores"]["Q·Kᵀ"].shape
+    with pytest.raises(KeyError, match=r"there is no step 'cross'; there are .*cross\.scores"):
+        block["cross"]
+    with pytest.raises(KeyError, match=r"cross\.scores has no term 'S'; it has .*'scores'"):
+        block["cross.scores"]["S"]

@@ -50,8 +50,11 @@ class BlockWalkthrough:
     is_batch: bool
 
     def __getitem__(self, key: str) -> Step:
-        """Return a step by its key, such as "self.weights"."""
-        return next(step for step in self.steps if step.key == key)
+        """Return a step by its key, such as "self.weights". Raises KeyError, with all keys, for others."""
+        steps = {step.key: step for step in self.steps}
+        if key not in steps:
+            raise KeyError(f"there is no step {key!r}; there are {', '.join(steps)}")
+        return steps[key]
 
     def text(self, language: Language = "en") -> str:
         """Return all steps as text for a terminal."""

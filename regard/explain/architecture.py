@@ -18,7 +18,7 @@ from regard.layers.positions import LearnedPositions
 from regard.layers.residual import BatchNorm
 from regard.layers.resnet import FrozenBatchNorm
 from regard.models import Model, ModelSettings, build
-from regard.visualisation.architecture import LAST_STATES, Architecture, Part, Role, Stack
+from regard.visualisation.architecture import Architecture, Part, Role, Stack
 
 Count = Callable[..., int]
 """Counts the weights of modules, see `_count`."""
@@ -33,10 +33,11 @@ def describe_architecture(
     with torch.device("meta"):
         model = build(settings, *vocabularies, joint)
     seen = set[int]()
-    describe = {
+    recurrent = partial(_recurrent, start="last states" if settings.encoder.kind == "recurrent" else "mean of outputs")
+    describe: dict[str, Any] = {
         "transformer": _transformer,
-        "recurrent": _recurrent,
-        "no_attention": _recurrent,
+        "recurrent": recurrent,
+        "no_attention": recurrent,
         "convolutional": _convolutional,
     }
     sides = []
@@ -97,7 +98,7 @@ def _count(seen: set[int], *modules: nn.Module | None) -> int:
 def _single(
     name: str, detail: str = "", weights: int = 0, role: Role = "sublayer", source: str = "", times: int = 1
 ) -> Stack:
-    return Stack((Part(name, detail, weights, role, source),), times)
+    return Stack((Part(name, detail, weights, role, source, is_first=name == "bridge"),), times)
 
 
 def _input(side: Any, settings: Any, vocabulary: int, count: Count, positions: str) -> Stack:
@@ -148,12 +149,14 @@ def _with_residual(sublayer: Part, settings: Any, weights: int) -> Iterator[Part
         yield Part("norm", kind, weights, "norm")
     yield sublayer
     if settings.norm == "pre":
-        yield from [Part(add, "", 0, "norm")] if add else []
+        yield from [Part(add, "", 0, "norm", around=2)] if add else []
     elif kind or add:
-        yield Part(" & ".join(filter(None, (add, "norm" if kind else ""))), kind, weights, "norm")
+        name = " & ".join(filter(None, (add, "norm" if kind else "")))
+        yield Part(name, kind, weights, "norm", around=int(settings.residual))
 
 
-def _recurrent(side: Any, settings: Any, vocabulary: int, seen: set[int]) -> list[Stack]:
+def _recurrent(side: Any, settings: Any, vocabulary: int, seen: set[int], start: str) -> list[Stack]:
+    """Describe a recurrent encoder or decoder; `start`: what of the encoder the first state is computed from."""
     count, s = partial(_count, seen), settings
     cell = {"tanh": "RNN (tanh)"}.get(s.cell, s.cell.upper())
     entry = _input(side, s, vocabulary, count, "none")
@@ -161,9 +164,10 @@ def _recurrent(side: Any, settings: Any, vocabulary: int, seen: set[int]) -> lis
         directions = "2 × " if s.bidirectional else ""
         name = f"bidirectional {cell}" if s.bidirectional else cell
         return [entry, _single(name, f"{directions}{s.size}", count(side.layers), times=s.layers)]
-    bridge = _single("bridge", "first state, tanh", count(side.bridges), "norm", LAST_STATES)
+    bridge = _single("bridge", "first state, tanh", count(side.bridges), "norm", start)
     sizes = f"{s.size}" + ", + context" * (getattr(s, "context", "") == "every")
-    cells = _single(cell, sizes, count(side.cells), times=s.layers)
+    around = 1 + (s.kind != "no_attention" and s.order == "bahdanau")  # the embedding goes into the cells alone
+    cells = Stack((Part(cell, sizes, count(side.cells), around=around),), s.layers)
     readout = _single("readout, tanh", f"→ {s.embedding}", count(side.readout))
     middle = [cells]
     if s.kind != "no_attention":
@@ -181,13 +185,13 @@ def _convolutional(side: Any, settings: Any, vocabulary: int, seen: set[int]) ->
     narrow = _single("linear", f"{s.size} → {s.embedding}", count(side.narrow))
     detail = f"kernel {s.kernel_size}, GLU"
     if not is_decoder:
-        inner = Stack((Part("convolution", detail, count(layers)), Part("add", "", 0, "norm")), s.layers)
+        inner = Stack((Part("convolution", detail, count(layers)), Part("add", "", 0, "norm", around=1)), s.layers)
         return [_input(side, s, vocabulary, count, "learned"), widen, inner, narrow]
     attention = count(*(m for layer in layers for m in (layer.query_in, layer.cross_attention, layer.context_out)))
     parts = (
         Part("causal convolution", detail, _each(layers, "convolution", count)),
         Part("attention", s.score, attention, "attention", "keys, values"),
-        Part("add", "", 0, "norm"),
+        Part("add", "", 0, "norm", around=2),
     )
     fitted = count(side.fit_target, side.fit_source)
     entry = _input(side, s, vocabulary, count, "learned")

@@ -32,19 +32,23 @@ COLUMN, BETWEEN, FRAME = 262.0, 84.0, 12.0  # pixels: width of a part, distance 
 TABLE = MARGIN + 2 * COLUMN + 3 * FRAME + BETWEEN + 44.0  # left edge of the table
 ROW, GAP = 42.0, 8.0  # pixels: the highest part, and between two of them
 SIZE, SMALL = 13.0, 11.0
-LAST_STATES = "last states"
-"""What a recurrent decoder's first state is computed from."""
 
 
 @dataclass(frozen=True)
 class Part:
-    """A part of a model with its weights; `source`: what of the encoder it takes in, such as "keys, values"."""
+    """A part of a model with its weights; `source`: what of the encoder it takes in, such as "keys, values".
+
+    `around`: parts below it that something goes around, which it takes in too, as a residual connection does.
+    `is_first`: it takes in nothing of the part below.
+    """
 
     name: str
     detail: str = ""
     weights: int = 0
     role: Role = "sublayer"
     source: str = ""
+    around: int = 0
+    is_first: bool = False
 
 
 @dataclass(frozen=True)
@@ -139,12 +143,18 @@ def _frames(stacks: tuple[Stack, ...], placed: list[_Placed]) -> Iterator[Mark]:
 
 
 def _arrows(placed: list[_Placed]) -> Iterator[Polyline]:
-    """Join each part to the one above it, unless that takes in nothing but the encoder's last states."""
+    """Join each part to the one above it that takes it in, and lead around others what goes around them."""
     for below, above in pairwise(placed):
-        if above.part.source == LAST_STATES:
-            continue
         x = below.x + COLUMN / 2
-        yield from _arrow((x, below.y), (x, above.y + above.height), "muted")
+        if not above.part.is_first:
+            yield from _arrow((x, below.y), (x, above.y + above.height), "muted")
+    for number, item in enumerate(placed):
+        if item.part.around:
+            first, x, side = placed[number - item.part.around], item.x + COLUMN / 2, item.x + COLUMN + FRAME / 2
+            below, tip = placed[number - item.part.around - 1], item.x + COLUMN
+            start, end = first.y + first.height + GAP / 2, item.y + 0.7 * item.height  # what leaves leaves higher up
+            yield Polyline(((x, below.y), (x, start), (side, start), (side, end), (tip, end)), "muted", 1.4)
+            yield Polyline(((tip + 4.5, end - 3.5), (tip + 4.5, end + 3.5), (tip, end)), "muted")
 
 
 def _arrow(start: tuple[float, float], end: tuple[float, float], paint: str) -> Iterator[Polyline]:

@@ -9,7 +9,7 @@ from regard.explain.architecture import describe_architecture
 from regard.models import DECODERS, ENCODERS, ModelSettings, build, count_parameters
 from regard.training import preset, presets
 from regard.visualisation.architecture import HEIGHT, WIDTH, layout_architecture
-from regard.visualisation.figure import Box, Figure, Text
+from regard.visualisation.figure import Box, Figure, Polyline, Text
 
 MODELS = {name: preset(name)["model"] for name in presets()}
 MODELS |= {
@@ -73,3 +73,31 @@ def test_what_the_encoder_hands_over_is_said() -> None:
     assert sources("rnn") == {"last states"}
     assert sources("rnn-bahdanau") == {"last states", "keys, values"}
     assert sources("transformer-base") == {"keys, values"}
+
+
+@pytest.mark.parametrize(
+    ("name", "around"),
+    [
+        ("transformer-published", [1] * 5),
+        ("transformer-base", [2] * 5),
+        ("rnn-luong", [1]),
+        ("rnn-bahdanau", [2]),
+        ("conv", [1, 2]),
+        ("ablated", [1] * 3),
+    ],
+)
+def test_what_goes_around_parts_is_drawn(name: str, around: list[int]) -> None:
+    settings = ModelSettings.parse(MODELS[name], name)
+    architecture = describe_architecture(settings, (500, 500), True, name)
+    parts = [part for side in (architecture.encoder, architecture.decoder) for stack in side for part in stack.parts]
+    assert [part.around for part in parts if part.around] == around
+    bends = [mark for mark in layout_architecture(architecture).marks() if isinstance(mark, Polyline)]
+    assert sum(len(mark.points) == 5 for mark in bends) == len(around)
+
+
+def test_a_first_state_is_made_of_last_states_or_of_a_mean() -> None:
+    for encoder, source in (("recurrent", "last states"), ("transformer", "mean of outputs")):
+        name = f"{encoder}-recurrent"
+        settings = ModelSettings.parse(MODELS[name], name)
+        decoder = describe_architecture(settings, (500, 500), True, name).decoder
+        assert [stack.parts[0].source for stack in decoder if stack.parts[0].is_first] == [source]

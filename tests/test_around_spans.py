@@ -121,10 +121,10 @@ def test_errors_name_the_line_among_all(translators: list[Translator | RuntimeTr
 
 
 def test_only_what_is_said_of_the_translation_that_is_taken_is_a_warning() -> None:
-    seen = list[str]()
+    translated = list[str]()
 
     def translate(lines: Sequence[str], owners: Sequence[int], links: bool) -> list[Translation]:
-        seen.extend(lines)
+        translated.extend(lines)
         texts = [line.replace("20", "2") for line in lines]
         parts = [(TranslatedPart(text, text, 0.0),) for text in texts]
         repeated = [("2", 9) if text != line else None for text, line in zip(texts, lines, strict=True)]
@@ -136,6 +136,6 @@ def test_only_what_is_said_of_the_translation_that_is_taken_is_a_warning() -> No
         warnings.simplefilter("always")
         first, second = translate_around_spans(["at 20 now", "go"], translate, True, "", lambda text: [*map(ord, text)])
     assert (first.text, second.text, first.repetition, caught) == ("at 20 now", "go", None, [])
-    assert seen == ["at 20 now", "go", "at now"]
+    assert translated == ["at 20 now", "go", "at now"]
     with pytest.warns(LineWarning, match=r"repeats '2' 9 times|lacks '20'"):
         translate_around_spans(["at 20 now"], translate, False, "", lambda text: [len(text)])

@@ -231,8 +231,8 @@ def test_held_out_pairs_are_scored_once_at_the_end(data: Path, tmp_path: Path, s
     for score in event["scores"]:
         assert score["value"] == pytest.approx(expected[score["name"]])
         assert score["low"] <= score["high"]
-    said = f"On 10 test pairs, which the training never saw: BLEU {event['scores'][0]['value']:.1f} ("
-    assert said in (run.folder / "report.html").read_text(encoding="utf-8")
+    sentence = f"On 10 test pairs, which the training never saw: BLEU {event['scores'][0]['value']:.1f} ("
+    assert sentence in (run.folder / "report.html").read_text(encoding="utf-8")
     assert "- Test on 10 pairs, beam 5" in (run.folder / "README.md").read_text(encoding="utf-8")
     longer = regard.train(out=run.folder, resume=True, settings={"training.updates": 3}, threads=1)
     assert (_tsv(run.folder / "test.tsv"), longer.recipe.data.test_count) == (test, 10)

@@ -52,8 +52,10 @@ def test_player_and_all_heads_are_drawn(regard: Command, model: Path, arguments:
 
 def test_what_translate_keeps_is_said_to_be_shown_to_the_model(regard: Command, transformer: Path) -> None:
     done = regard("show", transformer, f"{LINE} {{name}} 12 %s", "--out", "a.svg")
-    said = "'{name}', '%s': given to the model as any word, so that all it reads can be seen; regard translate keeps it"
-    assert said in done.warnings
+    warning = (
+        "'{name}', '%s': given to the model as any word, so that all it reads can be seen; regard translate keeps it"
+    )
+    assert warning in done.warnings
 
 
 def test_faithfulness_is_reported_on_request(regard: Command, model: Path) -> None:

@@ -106,7 +106,7 @@ def test_the_answer_is_that_of_the_command_line(model: Path, lines: bytes, optio
 def test_a_person_at_a_terminal_is_told_what_translates_and_asked_for_each_line(tmp_path: Path) -> None:
     path = folder(tmp_path / "run", end=0.5, languages=("ko", "en"))
     export(path, path.with_suffix(".regard"))
-    said = list[tuple[str, str]]()
+    answers = list[tuple[str, str]]()
     for file, command in (
         (path.with_suffix(".regard"), "regard"),
         (path.with_suffix(".regard"), "regard.cli"),
@@ -119,13 +119,13 @@ def test_a_person_at_a_terminal_is_told_what_translates_and_asked_for_each_line(
         )
         os.close(typed)
         os.close(terminal)
-        said.append((start.stdout.decode(), start.stderr.decode()))
+        answers.append((start.stdout.decode(), start.stderr.decode()))
     welcome = "{} translates Korean to English. Type a sentence, such as 나는 집에 간다, and press Enter; Ctrl-D ends.\nregard> "
     welcome += f"warning: {UNLEARNT}\nregard> \n"
-    (translation, told), *others = said
+    (translation, messages), *others = answers
     assert translation.count("\n") == 1
-    assert told == welcome.format(path.with_suffix(".regard"))
-    assert others == [(translation, told), (translation, f"opening {path} …\n{welcome.format(path)}")]
+    assert messages == welcome.format(path.with_suffix(".regard"))
+    assert others == [(translation, messages), (translation, f"opening {path} …\n{welcome.format(path)}")]
 
 
 @pytest.mark.system

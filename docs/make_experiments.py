@@ -15,7 +15,8 @@ from regard.learn.lab.findings import OUTCOMES
 DOCS = Path(__file__).parent
 HEAD = """# The claims of the notes, tried
 
-`regard lab` lists the claims of [the notes](notes.md), five Korean introductions to attention that Regard set out to implement.
+`regard lab` lists the claims of [the notes](notes.md), five Korean introductions to attention that Regard set out
+to implement.
 `regard lab NAME` tries one of them on your machine: `--quick` in at most three minutes
 on two cores, `--full`, as here, in at most ten, with three seeds; `--korean` writes everything in Korean, and Ctrl-C
 keeps what is done. Each experiment prints a table, draws a graph, writes a page, and gives a verdict with the numbers

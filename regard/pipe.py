@@ -78,7 +78,7 @@ def translate_pipe(call: PipeCall) -> None:
     translate, known, unknown, doubtful, count = ChunkTranslator(lines.name, OutputFormat(), search), 0, 0, 0, 0
     for chunk in chunks(lines, 1 if lines.typed else CHUNK):
         result = translate(translator, chunk)
-        _warn(lines.notes(result))
+        _warn(result.typed_notes if lines.typed else result.notes)
         sys.stdout.write(result.text)
         sys.stdout.flush()
         known, unknown = known + result.known, unknown + result.unknown

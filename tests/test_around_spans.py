@@ -10,7 +10,7 @@ from small import SENTENCES, folder
 
 from regard.common.errors import LineError, LineWarning
 from regard.data.copy_tokens import COPY_CHARACTERS
-from regard.data.mnemonics import put_mnemonic
+from regard.data.mnemonics import insert_mnemonic
 from regard.data.spans import differing_spans
 from regard.pipeline import RuntimeTranslator, Translator, load_translator
 from regard.pipeline.around_spans import translate_around_spans
@@ -78,8 +78,17 @@ def test_capitals_come_back_and_titles_are_read_as_sentences(
 def test_mnemonics_come_back(translators: list[Translator | RuntimeTranslator]) -> None:
     for translator in translators:
         label, plain = translator.translate(["_PDF", "PDF"])
-        assert label.text == put_mnemonic(plain.text, "_P")
+        assert label.text == insert_mnemonic(plain.text, "_P")
         assert (label.tokens, [part.source for part in label.parts]) == (plain.tokens, ["_PDF"])
+
+
+def test_spans_and_a_mnemonic_stand_apart(translators: list[Translator | RuntimeTranslator]) -> None:
+    for translator in translators:
+        label, plain = translator.translate(["_PDF %s to %s of %s", "PDF %s to %s of %s"])
+        assert label.text == insert_mnemonic(plain.text, "_P")
+        (capital,) = translator.translate(["&OPEN THE FILE"])
+        assert capital.text == capital.text.upper()
+        assert "&" in capital.text
 
 
 def test_both_translate_alike(translators: list[Translator | RuntimeTranslator]) -> None:

@@ -121,3 +121,9 @@ class LineWarning(UserWarning):
     def __init__(self, index: int, message: str) -> None:
         super().__init__(message)
         self.index = index
+
+
+def repetition_note(repetition: tuple[str, int], kind: str = "translation") -> str:
+    """Return the warning of a text that is repeated over and over, and how often."""
+    text, times = repetition
+    return f"the {kind} repeats {text!r} {times} times and is probably wrong; `no_repeat_ngram=4` prevents that"

@@ -1,11 +1,11 @@
-"""Lines in capitals, in Title Case and with mnemonics, which a model reads in the form that it knows."""
+"""Lines in capitals and in Title Case, which a model reads in the letters in which it knows their words."""
 
 from __future__ import annotations
 
 import re
 from typing import NamedTuple
 
-from regard.data.mnemonics import Encode, put_mnemonic, take_mnemonic
+from regard.data.mnemonics import Encode
 
 TITLE_WORDS, TITLE_SHARE = 4, 0.75
 """Words of a line, and the share of them with a capital, from which on it is a title and no name or label."""
@@ -15,24 +15,18 @@ _CODE = re.compile(r"\s*>>\w+<<")
 
 
 class KnownForm(NamedTuple):
-    """A line in known letters, and what its translation is to have: capitals, and the mark and letter of a mnemonic."""
+    """A line in known letters, and whether its translation is to be in capitals."""
 
     line: str
     is_capital: bool = False
-    mnemonic: str = ""
 
     def restore(self, text: str) -> str:
-        """Return the translation of the line in capitals, if that was, with its mnemonic."""
-        return put_mnemonic(self.restore_case(text), self.mnemonic)
-
-    def restore_case(self, text: str) -> str:
-        """Return a part of the translation in capitals, if the line was."""
+        """Return what is translated in capitals, if the line was."""
         return text.upper() if self.is_capital else text
 
 
 def in_known_form(line: str, encode: Encode) -> KnownForm:
-    """Return a line of capitals, or a title, with each word in known letters; any line without its mnemonic."""
-    line, mnemonic = take_mnemonic(line, encode)
+    """Return a line of capitals, or a title, with each word in known letters; any other line as it is."""
     code = match[0] if (match := _CODE.match(line)) else ""
     rest = line[len(code) :]
     words = _WORD.findall(rest)
@@ -40,10 +34,10 @@ def in_known_form(line: str, encode: Encode) -> KnownForm:
     is_capital = is_cased and rest.isupper() and any(len(word) > 1 for word in words)
     capitalised = is_cased and sum(word[0].isupper() for word in words)
     if not is_capital and (len(words) < TITLE_WORDS or capitalised < TITLE_SHARE * len(words)):
-        return KnownForm(line, False, mnemonic)
+        return KnownForm(line)
     known = _WORD.sub(lambda match: _known(match[0], encode), rest)
     known = _START.sub(lambda match: match[0].upper(), known)
-    return KnownForm(code + known, is_capital and known != rest, mnemonic)
+    return KnownForm(code + known, is_capital and known != rest)
 
 
 def _known(word: str, encode: Encode) -> str:

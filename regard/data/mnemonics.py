@@ -1,7 +1,7 @@
 """Mnemonics of labels: letters with a mark, by which keys open menus, as in _File, E&xit and 열기(_O).
 
-A model reads a label without its mark. The translation has it at the same letter if it has one, else at its first; in
-Chinese, Japanese and Korean in brackets at the end, as the desktops write it there.
+A model reads a label without its mark. The translation has it before a word that begins with the same letter, else
+before its first letter; in Chinese, Japanese and Korean in brackets at the end, as the desktops write it there.
 """
 
 from __future__ import annotations
@@ -9,45 +9,61 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-LONGEST = 60
-"""Characters of a label; in longer lines such marks are something else."""
+from regard.data.spans import KEPT, find_spans
+
+LONGEST, FEW_WORDS = 60, 3
+"""Characters of a label; words of one that is marked in another way than by _ or & before a capital."""
 Encode = Callable[[str], list[int]]
 """Returns the token ids of a text."""
-_BEHIND = re.compile(r"\s?\(([_&~])([A-Za-z0-9])\)")
-_WITHIN = re.compile(r"(?<![\w&~$=/\\])([^\W\d_]*)([_&~])([^\W\d_][^\W\d_'’]*)(?![\w&~=;/\\])")
+_MARK = re.compile("[_&~]")
+_AT_END = re.compile(r"\s?\(([_&~])([A-Z]|(?<!~)[0-9])\)(?=[\s.:…]*\Z)")
+_WITHIN = re.compile(r"(?<![\w$=/\\@#*<(\[\"'“])([^\W\d_]*)([_&~])([^\W\d_][^\W\d_'’]*)(?![\w=;/\\@)\]])")
 _LETTER = re.compile(r"[^\W\d_]")
 _NO_LATIN = re.compile("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff가-힣]")
 
 
-def take_mnemonic(line: str, encode: Encode) -> tuple[str, str]:
+def strip_mnemonic(line: str, encode: Encode) -> tuple[str, str]:
     """Return a label without the mark of its mnemonic, and the mark with the letter; any other line, and nothing.
 
-    A mark within a word is one if the word is better known than what stands on both sides of it: E&xit, not R&D.
+    A mark within a word is one if the word is better known than both sides of it: E&xit, not R&D.
     """
-    if len(line) > LONGEST:
+    if len(line) > LONGEST or not _MARK.search(line):
         return line, ""
-    if match := _BEHIND.search(line):
+    marks = _outside_spans(_MARK, line)
+    if len(marks) != 1:
+        return line, ""
+    if match := _AT_END.search(line):
         return line[: match.start()] + line[match.end() :], match[1] + match[2]
-    matches = [*_WITHIN.finditer(line)]
-    if len(matches) != 1:
+    match = next((match for match in _WITHIN.finditer(line) if match.start(2) == marks[0]), None)
+    if match is None or not _is_label(match, len(line.split()), encode):
         return line, ""
-    head, mark, tail = matches[0].groups()
-    if head and len(encode(head + tail)) >= len(encode(head)) + len(encode(tail)):
-        return line, ""
-    if not head and (len(tail) == 1 or (mark == "~" and not tail[0].isupper())):
-        return line, ""
-    return line[: matches[0].start(2)] + line[matches[0].end(2) :], mark + tail[0]
+    return line[: match.start(2)] + line[match.end(2) :], match[2] + match[3][0]
 
 
-def put_mnemonic(text: str, mnemonic: str) -> str:
-    """Return a translation with a mark and its letter, as `take_mnemonic` returns them; as it is if there are none."""
+def _is_label(match: re.Match[str], words: int, encode: Encode) -> bool:
+    head, mark, tail = match.groups()
+    if head:
+        is_word = head[0].isupper() and tail[0].islower() and len(head + tail) > 2
+        return is_word and len(encode(head + tail)) < len(encode(head)) + len(encode(tail))
+    is_capital = tail[0].isupper()
+    return len(tail) > 1 and (is_capital or mark != "~") and (words <= FEW_WORDS or (is_capital and mark != "~"))
+
+
+def _outside_spans(pattern: re.Pattern[str], line: str) -> list[int]:
+    """Return where a pattern matches outside of what is kept, such as placeholders."""
+    spans = [span for span in find_spans(line) if span.kind in KEPT]
+    starts = (match.start() for match in pattern.finditer(line))
+    return [start for start in starts if not any(span.start <= start < span.end for span in spans)]
+
+
+def insert_mnemonic(text: str, mnemonic: str) -> str:
+    """Return a translation with a mark and its letter, as `strip_mnemonic` returns them; as it is if there are none."""
     if not mnemonic:
         return text
     mark, letter = mnemonic[0], mnemonic[1]
-    forms = (rf"(?<![^\W_]){letter}", letter)
-    places = (re.search(form, text, re.IGNORECASE) for form in forms)
-    place = None if _NO_LATIN.search(text) else next(filter(None, places), None) or _LETTER.search(text)
-    if place:
-        return text[: place.start()] + mark + text[place.start() :]
+    if not _NO_LATIN.search(text):
+        beginning = re.compile(rf"(?<![^\W_]){letter}", re.IGNORECASE)
+        for start in [*_outside_spans(beginning, text), *_outside_spans(_LETTER, text)][:1]:
+            return text[:start] + mark + text[start:]
     end = len(text.rstrip(" .:…"))
     return f"{text[:end]}({mark}{letter.upper()}){text[end:]}"

@@ -53,7 +53,7 @@ KINDS: dict[str, tuple[str, ...]] = {
         r"`[^`\n]{1,200}`",
         r"(?<![\w])\w{1,60}(?:\.\w{1,60}){0,4}\(\)",
         r"(?<![\w-])--[a-z][\w-]{1,40}(?:=[\w./-]{1,60})?|(?<=[^\s.!?] )-[A-Za-z](?![\w'’-])",
-        r"(?<![\w-])(?![A-Z][a-z]{0,3}_[a-z]{1,20}(?![\w-]))[A-Za-z]\w{0,40}_\w{1,60}(?![\w-])",  # E_xit is a label
+        r"(?<![\w-])(?![A-Z]_[a-z]{1,20}(?![\w-]))[A-Za-z]\w{0,40}_\w{1,60}(?![\w-])",  # E_xit is a label
     ),
     "path": (
         r"(?<![\w/])(?:~|\.{1,2})?(?:/[\w.@+-]{0,99}[\w@+-]){2,20}/?",
@@ -73,7 +73,9 @@ KINDS: dict[str, tuple[str, ...]] = {
         rf"{_PICTURE}(?:\u200d{_PICTURE}){{0,8}}",
     ),
     "symbol": (r"[©®™°§¶†‡•\u2190-\u21ff\u25a0-\u25ff\u2300-\u2319☆★]",),
-    "number": (r"(?:(?<![\w])[A-Za-z]{1,8})?\d{1,40}(?:[.,:;|/\u00a0\u202f'’-]\d{1,40}){0,20}",),
+    "number": (
+        r"(?:(?<![\w])[A-Za-z]{1,8})?\d{1,40}(?:[.,:;|/\u00a0\u202f'’-]\d{1,40}){0,20}(?:[A-Za-z]{1,3}(?![\w]))?",
+    ),
 }
 """Kinds of spans and their patterns; each takes a bounded number of characters, so that time is linear.
 
@@ -82,7 +84,7 @@ before and behind a span letters with accents (U+00C0 to U+024F) count, too: the
 """
 KEPT = frozenset({"own", "address", "tag", "entity", "message", "placeholder", "token", "code", "path", "emoji"})
 """Kinds of spans that no model has to see; keys, symbols and numbers are often part of what it has learnt."""
-KEPT_AGAIN = KEPT | {"key", "symbol", "number"}
+KEPT_ON_RETRY = KEPT | {"key", "symbol", "number"}
 """Kinds of spans that are kept where a model has lost any when it saw them."""
 SHOWN = 3
 """Spans that a warning names."""
@@ -90,8 +92,10 @@ _ALL = "|".join(f"(?P<{kind}>{'|'.join(patterns)})" for kind, patterns in KINDS.
 _PATTERN = re.compile(_ALL.replace(r"![\w", "![\\w\u00c0-\u024f"), re.ASCII)
 _SIGN = re.compile(r"[^\w\s.,;!?'\"’“”…)\]]|[\d_\u2190-\u2bff\U0001f000-\U0001faff]|\.\w")
 """A span has one of these, in its first word or its second: they are found in a fraction of the time."""
+_CACHED = 500
+"""Characters of a line whose spans are kept for when they are asked for again, at most."""
 _MESSAGE_PART = re.compile(r"\}\s*=?\w{1,20}\s*\{|\}\s*\}")
-_DIGITS = re.compile(r"\d+")
+_DIGITS, _LIST = re.compile(r"\d+"), re.compile("[;|]")
 
 
 class Span(NamedTuple):
@@ -131,9 +135,13 @@ def own_pattern(patterns: Sequence[str]) -> Any:
     return re2.compile("|".join(f"(?:{pattern})" for pattern in patterns), options)
 
 
-@lru_cache(maxsize=1024)
 def find_spans(line: str, own: Any = None) -> Sequence[Span]:
     """Return the spans of a line in order; no two overlap. `own`: the compiled patterns of a user."""
+    return _cached_spans(line, own) if len(line) <= _CACHED else _cached_spans.__wrapped__(line, own)
+
+
+@lru_cache(maxsize=1024)
+def _cached_spans(line: str, own: Any) -> Sequence[Span]:
     spans, at, messages = list[Span](), 0, 0
     matches = own.finditer(line) if own else ()
     places = sorted((Span(each.start(), each.end(), "own") for each in matches if each[0]), reverse=True)
@@ -192,5 +200,6 @@ def _compared(line: str, own: Any) -> Iterator[str]:
         text = line[start:end]
         if kind != "number":
             yield text
-        elif len(digits := "".join(_DIGITS.findall(text))) > 1:
-            yield digits
+        else:
+            groups = ("".join(_DIGITS.findall(group)) for group in _LIST.split(text))
+            yield from (digits for digits in groups if len(digits) > 1)

@@ -9,13 +9,13 @@ from dataclasses import replace
 from itertools import islice
 from typing import Any, NamedTuple
 
-from regard.common.errors import LineWarning, UsageError
+from regard.common.errors import LineWarning, UsageError, repetition_note
 from regard.data.known_form import KnownForm, in_known_form
-from regard.data.mnemonics import Encode
-from regard.data.spans import KEPT, KEPT_AGAIN, differing_spans, own_pattern, spans_note
+from regard.data.mnemonics import Encode, insert_mnemonic, strip_mnemonic
+from regard.data.spans import KEPT, KEPT_ON_RETRY, differing_spans, own_pattern, spans_note
 from regard.documents.markup import AlignedLine
 from regard.documents.protected_line import ProtectedLine, protect_line
-from regard.pipeline.translation import TranslatedPart, Translation, join_parts, repetition_note
+from regard.pipeline.translation import TranslatedPart, Translation, join_parts
 
 TranslateLines = Callable[[Sequence[str], Sequence[int], bool], list[Translation]]
 """Translates lines, given their numbers for messages; if asked, with word links, where a model has any."""
@@ -55,7 +55,11 @@ def translate_around_spans(
 
     if keep:
         own = None if keep is True else own_pattern((keep,) if isinstance(keep, str) else tuple(keep))
-        results, notes = _around_spans(lines, cased, copies, own)
+        labels = [strip_mnemonic(line, encode) for line in lines]
+        results, notes = _around_spans([line for line, _ in labels], cased, copies, own)
+        for index, (_, mnemonic) in enumerate(labels):
+            if mnemonic:
+                results[index] = _with_mnemonic(results[index], lines[index], mnemonic)
     else:
         results = translate(lines, range(len(lines)), False)
         notes = [spans_note(line, result.text) for line, result in zip(lines, results, strict=True)]
@@ -75,7 +79,7 @@ def _around_spans(
     else was to be said, numbers, keys and symbols are kept, too; then all spans without copy tokens, by word links.
     """
     best, before = dict[int, _Outcome](), dict[int, ProtectedLine | None]()
-    for characters, kinds in ((copies, KEPT), (copies, KEPT_AGAIN), ("", KEPT_AGAIN)):
+    for characters, kinds in ((copies, KEPT), (copies, KEPT_ON_RETRY), ("", KEPT_ON_RETRY)):
         left = [n for n in range(len(lines)) if n not in best or best[n].faults]
         protected = {n: _protect(lines[n], characters, own, kinds) for n in left}
         changed = {n: part for n, part in protected.items() if n not in best or part != before[n]}
@@ -106,13 +110,19 @@ def _restored(result: Translation, known: KnownForm, line: str) -> Translation:
     """Return a translation in the letters of its line, which was read in those that are known."""
     if known.line == line:
         return result
-    is_one, case = len(result.parts) == 1, known.restore_case
-    sources = [line.strip()] if is_one else [case(part.source) for part in result.parts]
-    texts = [known.restore(part.text) if is_one else case(part.text) for part in result.parts]
-    rows = zip(result.parts, sources, texts, strict=True)
-    parts = tuple(replace(part, source=source, text=text) for part, source, text in rows)
-    tokens = tuple(map(known.restore_case, result.tokens))
+    sources = [line.strip()] if len(result.parts) == 1 else [known.restore(part.source) for part in result.parts]
+    pairs = zip(result.parts, sources, strict=True)
+    parts = tuple(replace(part, source=source, text=known.restore(part.text)) for part, source in pairs)
+    tokens = tuple(map(known.restore, result.tokens))
     return replace(result, text=known.restore(result.text), tokens=tokens, parts=parts)
+
+
+def _with_mnemonic(result: Translation, line: str, mnemonic: str) -> Translation:
+    """Return the translation of a label with its mnemonic; its only part has it, too."""
+    text, parts = insert_mnemonic(result.text, mnemonic), result.parts
+    if len(parts) == 1:
+        parts = (replace(parts[0], source=line.strip(), text=insert_mnemonic(parts[0].text, mnemonic)),)
+    return replace(result, text=text, parts=parts)
 
 
 def _parts(line: str, protected: ProtectedLine | None) -> Sequence[str]:

@@ -11,12 +11,11 @@ import numpy as np
 
 from regard.attention import Attention
 from regard.attention.alignment_choice import AlignmentChoice
-from regard.common.errors import LineWarning, UsageError
+from regard.common.errors import LineWarning, UsageError, repetition_note
 from regard.data.tokenizer import Tokenizer
 from regard.data.vocabulary import Vocabulary
 from regard.model_folder import FolderSettings, ModelFolder
 from regard.models import Ensemble, Model, SourceInput, source_length
-from regard.pipeline.translation import repetition_note
 from regard.runtime.engine import DecodeRequest, Engine
 from regard.search import (
     ConstraintEncoder,

@@ -9,9 +9,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from regard.common.errors import LineError, LineWarning, UsageError
+from regard.common.errors import LineError, LineWarning, UsageError, repetition_note
 from regard.pipeline.around_spans import Keep, checked_keep, translate_around_spans
-from regard.pipeline.translation import SPLIT, TranslatedPart, Translation, as_texts, repetition_note
+from regard.pipeline.translation import SPLIT, TranslatedPart, Translation, as_texts
 from regard.runtime.model import Options, RuntimeHypothesis, RuntimeLine, RuntimeModel, available_cores
 from regard.search.line_constraints import NO_CONSTRAINTS, Constraints, constraints_of_each
 

@@ -67,12 +67,6 @@ def as_texts(texts: Any) -> list[str]:
     return items
 
 
-def repetition_note(repetition: tuple[str, int], kind: str = "translation") -> str:
-    """Return the warning of a text that is repeated over and over, and how often."""
-    text, times = repetition
-    return f"the {kind} repeats {text!r} {times} times and is probably wrong; `no_repeat_ngram=4` prevents that"
-
-
 def result_html(text: str, score: float, readings: Readings | None) -> str:
     """Return what a notebook shows of a result: text, score, and attention weights if there are any."""
     weights = "" if readings is None else readings._repr_html_()

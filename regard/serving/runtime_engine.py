@@ -11,6 +11,7 @@ from typing import Any
 
 from regard.common.errors import RegardError, UsageError
 from regard.data.known_form import in_known_form
+from regard.data.mnemonics import insert_mnemonic, strip_mnemonic
 from regard.data.spans import spans_note
 from regard.runtime.model import ROLES, Options, RuntimeHypothesis, RuntimeLine, RuntimeModel
 from regard.serving.answer_size import AnswerLimit, Turns
@@ -77,8 +78,14 @@ class RuntimeEngine:
             return
         lines = call["lines"]
         if call["call"] == "translate" and not options.attention:
-            call["known"] = [in_known_form(line, lambda text: self._model.encode(text)[:-1]) for line in lines]
-            lines = [form.line for form in call["known"]]
+
+            def encode(text: str) -> list[int]:
+                return self._model.encode(text)[:-1]
+
+            # Word links would count the words of a label without its mark.
+            labels = [(line, "") if options.alignments else strip_mnemonic(line, encode) for line in lines]
+            call["labels"] = [(in_known_form(line, encode), mnemonic) for line, mnemonic in labels]
+            lines = [form.line for form, _ in call["labels"]]
         work = partial(self._queue.submit, number, lines, options, prefixes)
         if call["size"]:
             self._turns.begin(number, call["size"], work)
@@ -169,10 +176,10 @@ class RuntimeEngine:
         search = call.get("search", {})
         threshold = self._model.score_threshold(self._options(search))
         replies = [self._line(line, bool(search.get("log_probs")), threshold) for line in lines]
-        for form, reply in zip(call.get("known", ()), replies, strict=False):
-            for hypothesis in reply["hypotheses"] if form.is_capital or form.mnemonic else ():
-                text, tokens = hypothesis["text"], [*map(form.restore_case, hypothesis["tokens"])]
-                hypothesis |= {"text": form.restore(text), "tokens": tokens}
+        for (form, mnemonic), reply in zip(call.get("labels", ()), replies, strict=False):
+            for hypothesis in reply["hypotheses"] if form.is_capital or mnemonic else ():
+                text, tokens = form.restore(hypothesis["text"]), [*map(form.restore, hypothesis["tokens"])]
+                hypothesis |= {"text": insert_mnemonic(text, mnemonic), "tokens": tokens}
         return {"lines": replies}
 
     def _continuations(self, number: int, call: Message, lines: list[RuntimeLine]) -> Message | None:

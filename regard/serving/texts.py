@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from time import monotonic
 from typing import Any, Literal, TypeVar
 
-from regard.common.errors import LineError
+from regard.common.errors import LineError, RegardError
 from regard.data.copy_tokens import Copies
 from regard.data.sentences import split_text
-from regard.data.spans import KEPT, KEPT_AGAIN, differing_spans
+from regard.data.spans import KEPT, KEPT_ON_RETRY, differing_spans
 from regard.documents.elements import MarkupOptions
 from regard.documents.markup import AlignedLine, parse_markup
 from regard.documents.protected_line import protect_text
@@ -22,6 +24,8 @@ from regard.serving.service import SearchRequest, ServedHypothesis, ServedLine
 R = TypeVar("R")
 LONG = 10_000
 """Characters or bytes from which on work on a text is done in a thread."""
+LONG_RETRY = 2_000
+"""Characters from which on a text is not translated again for the numbers that it has lost."""
 
 
 @dataclass(frozen=True)
@@ -122,39 +126,64 @@ async def translate_texts(
     `languages`: codes of source ("auto": detected for each text) and target. Raises HttpError for unknown languages and
     lines that a model refuses, and the service's own errors.
     """
-    parts = dict[int, _Part]()
+    start, parts = monotonic(), dict[int, _Part]()
     for number, text in enumerate(texts):
         choice, taken_apart = await aside(len(text), choose, service, pairs, text, languages, layout)
         parts[number] = _Part(text, taken_apart, choice)
     if layout.split == "0":
         search = replace(search, split=False)
     lines = await _translate_parts(service, parts, search, deadline)
-    for is_copied in (True, False) if layout.kind == "text" and layout.keeps_spans else ():
-        again = dict[int, _Part]()
-        for number, rows in lines.items():
-            if (
-                part := await aside(len(texts[number]), _kept_again, parts[number], rows, layout, is_copied)
-            ) is not None:
-                again[number] = part
-        for number, rows in (await _translate_parts(service, again, search, deadline)).items():
-            if _faults(again[number], rows) < _faults(parts[number], lines[number]):
-                parts[number], lines[number] = again[number], rows
+    if layout.kind == "text" and layout.keeps_spans:
+        with suppress(RegardError):  # what is translated already is better than nothing
+            await _retry(service, parts, lines, layout, search, start + deadline)
     return [
         await aside(len(part.text), _put_together, part, lines.get(number, []), search.nbest)
         for number, part in parts.items()
     ]
 
 
-def _kept_again(part: _Part, rows: Sequence[ServedLine], layout: TextFormat, is_copied: bool) -> _Part | None:
-    """Return a text with numbers, keys and symbols taken out of it, too, if its translation has lost any span.
+async def _retry(
+    service: ProcessService,
+    parts: dict[int, _Part],
+    lines: dict[int, list[ServedLine]],
+    layout: TextFormat,
+    search: SearchRequest,
+    end: float,
+) -> None:
+    """Translate texts again whose translations have lost any span; put what differs less in the place of the first.
 
-    `is_copied`: copy tokens may stand for spans. None if there is nothing to be done.
+    First copy tokens stand for spans, then word links put them back. `end`: the time until which there is an answer.
     """
-    model = part.choice.model
+    for is_copied in (True, False):
+        chosen = dict[int, _Part]()
+        for number, rows in lines.items():
+            size = len(parts[number].text)
+            part = await aside(size, _laid_out_again, parts[number], rows, layout, is_copied)
+            chosen |= {} if part is None else {number: part}
+        if not chosen or (left := end - monotonic()) <= 0:
+            continue
+        translated = await _translate_parts(service, chosen, search, left)
+        for number, part in chosen.items():
+            before, rows = parts[number], translated.get(number, [])  # none if nothing stands around its spans
+            size = len(part.text)
+            if await aside(size, _faults, part, rows) < await aside(size, _faults, before, lines[number]):
+                parts[number], lines[number] = part, rows
+
+
+def _laid_out_again(part: _Part, rows: Sequence[ServedLine], layout: TextFormat, is_copied: bool) -> _Part | None:
+    """Return a text without its numbers, keys and symbols, too, if its translation has lost any span; else None.
+
+    Of a text of more than `LONG_RETRY` characters, only copy tokens that the model has left out count.
+    """
+    model, kinds = part.choice.model, KEPT_ON_RETRY
+    if len(part.text) > LONG_RETRY:
+        if is_copied or all(row.hypotheses[0].is_complete for row in rows):
+            return None
+        kinds = KEPT
     if model is None or not _faults(part, rows):
         return None
     sentences, copies = (model.splits_sentences, model.copies) if is_copied else (True, "")
-    taken_apart = lay_out(part.text, layout, sentences, copies, KEPT_AGAIN)
+    taken_apart = lay_out(part.text, layout, sentences, copies, kinds)
     return None if list(taken_apart.lines) == list(part.layout.lines) else replace(part, layout=taken_apart)
 
 
@@ -229,7 +258,7 @@ def _without_prefix(line: ServedLine, words: int) -> ServedLine:
 
 def _put_together(part: _Part, lines: Sequence[ServedLine], nbest: int) -> TranslatedText:
     layout = part.layout
-    if not lines:  # nothing to translate: other languages or white space alone
+    if part.choice.model is None:  # its languages are the same
         return TranslatedText(part.text, part.choice)
     rank = [[line.hypotheses[min(number, len(line.hypotheses) - 1)] for line in lines] for number in range(nbest)]
     texts = list(dict.fromkeys(layout.put(hypotheses) for hypotheses in rank))

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from regard.data.known_form import KnownForm, in_known_form
-from regard.data.mnemonics import LONGEST, put_mnemonic, take_mnemonic
+from regard.data.mnemonics import LONGEST, insert_mnemonic, strip_mnemonic
 from regard.data.tokenizer import Tokenizer, TokenizerSettings
 
 TEXT = ["Open the file", "Exit now", "Save the text", "R and D", "drag and drop", "black and white"] * 20
@@ -25,46 +24,54 @@ ENCODE = Tokenizer.train(TEXT, TEXT, TokenizerSettings(size=340)).source.encode
         ("파일 열기 (&2)", "파일 열기", "&2"),
         ("Save \U000f1900 &now", "Save \U000f1900 now", "&n"),
         ("_Файл", "Файл", "_Ф"),
+        ("&Open {file_name}…", "Open {file_name}…", "&O"),
     ],
 )
 def test_a_mnemonic_is_taken_out(line: str, read: str, mnemonic: str) -> None:
-    assert take_mnemonic(line, ENCODE) == (read, mnemonic)
+    assert strip_mnemonic(line, ENCODE) == (read, mnemonic)
 
 
 @pytest.mark.parametrize(
     "line",
     [
+        *("_very important_ thing", "It takes long (~5)", "@_john says hi", "_id is missing here", "[_link text](x)"),
+        *(
+            "Set the _private field now",
+            "see note (_a)",
+            "rock&roll",
+            "if a&b then",
+            "a~b",
+            "x_y",
+            "~Paris is nice now",
+        ),
+        *("Open (_O) the file", "My_file", '"_Hi there', "User_id is missing"),
         *("", "R&D", "drag&drop", "black&white", "this & that", "_so_ it is", "__init__", "a_b_c", "~ten files"),
         *("&File _Open", "?a=1&b=2", "_x", "&amp;", "$_GET", "f(x)", "5&6", "&File" + " word" * (LONGEST // 5)),
     ],
 )
 def test_other_lines_have_none(line: str) -> None:
-    assert take_mnemonic(line, ENCODE) == (line, "")
+    assert strip_mnemonic(line, ENCODE) == (line, "")
 
 
 @pytest.mark.parametrize(
     ("text", "mnemonic", "marked"),
     [
-        ("Datei öffnen", "_F", "Datei ö_ffnen"),
+        ("Datei öffnen", "_F", "_Datei öffnen"),
         ("Bild öffnen", "&o", "&Bild öffnen"),
         ("Neue Ordner", "&O", "Neue &Ordner"),
         ("Beenden", "_x", "_Beenden"),
-        ("Text", "&x", "Te&xt"),
+        ("Text", "&x", "&Text"),
         ("Файл", "_F", "_Файл"),
         ("열기…", "_O", "열기(_O)…"),
         ("파일 열기:", "&o", "파일 열기(&O):"),
         ("開く", "_O", "開く(_O)"),
         ("PDF로 저장", "&S", "PDF로 저장(&S)"),
         ("12 %", "_F", "12 %(_F)"),
+        ("`x` %s schicken {name}", "_x", "`x` %s _schicken {name}"),
+        ("%s save", "&s", "%s &save"),
         ("", "_F", "(_F)"),
         ("Datei", "", "Datei"),
     ],
 )
 def test_a_mnemonic_is_put_into_a_translation(text: str, mnemonic: str, marked: str) -> None:
-    assert put_mnemonic(text, mnemonic) == marked
-
-
-def test_capitals_and_a_mnemonic_come_back_together() -> None:
-    form = in_known_form("&OPEN THE FILE", ENCODE)
-    assert form == KnownForm("Open the file", True, "&O")
-    assert (form.restore("offen"), form.restore_case("offen")) == ("&OFFEN", "OFFEN")
+    assert insert_mnemonic(text, mnemonic) == marked

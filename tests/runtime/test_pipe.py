@@ -15,7 +15,7 @@ from systems import posix
 from regard.interchange.runtime import export
 from regard.pipe import PipeCall, pipe_call
 from regard.pipeline import export_cache
-from regard.pipeline.bulk.lines import UNLEARNT
+from regard.pipeline.bulk.chunk_translator import UNLEARNT
 from regard.runtime import native, private_cache
 
 if (problem := native.why_unavailable()) is not None:
@@ -112,14 +112,19 @@ def test_a_person_at_a_terminal_is_told_what_translates_and_asked_for_each_line(
         (path.with_suffix(".regard"), "regard.cli"),
         (path, "regard"),
     ):
-        terminal, typed = os.openpty()
-        os.write(terminal, "나는 집에 간다\n\x04".encode())
-        start = subprocess.run(
-            [*entry(command), "translate", str(file)], stdin=typed, capture_output=True, check=True, timeout=120
+        (keyboard, typed), (screen, shown) = os.openpty(), os.openpty()
+        os.write(keyboard, "나는 집에 간다\n\x04".encode())
+        process = subprocess.run(
+            [*entry(command), "translate", str(file)],
+            stdin=typed,
+            stdout=subprocess.PIPE,
+            stderr=shown,
+            check=True,
+            timeout=120,
         )
-        os.close(typed)
-        os.close(terminal)
-        answers.append((start.stdout.decode(), start.stderr.decode()))
+        answers.append((process.stdout.decode(), os.read(screen, 65536).decode().replace("\r\n", "\n")))
+        for number in (keyboard, typed, screen, shown):
+            os.close(number)
     welcome = "{} translates Korean to English. Type a sentence, such as 나는 집에 간다, and press Enter; Ctrl-D ends.\nregard> "
     welcome += f"warning: {UNLEARNT}\nregard> \n"
     (translation, messages), *others = answers

@@ -10,6 +10,8 @@ import pytest
 from fake import KOREAN, Ask, FakeService
 
 from regard.data.copy_tokens import COPY_CHARACTERS
+from regard.serving.service import Overloaded, ServedLine
+from regard.serving.texts import LONG_RETRY
 
 HELLO = {"q": "hello", "source": "en", "target": "ko"}
 KINDS: dict[str, Any] = {
@@ -152,3 +154,25 @@ def test_lines_whose_numbers_are_lost_are_translated_around_them(ask: Ask, servi
     ]
     whole = ask("/translate", json={"q": "till 2027", "source": "en", "target": "ko", "format": "html"}).json()
     assert whole["translatedText"] == "TILL 2026", "markup is translated once"
+    nothing_else = ask("/translate", json={"q": "2027, 2027", "source": "en", "target": "ko"}).json()
+    assert nothing_else["translatedText"] == "2027, 2027"
+    long = "fine line\n" * (LONG_RETRY // 10) + "till 2027"
+    calls = len(service.calls)
+    assert "TILL 2026" in ask("/translate", json={"q": long, "source": "en", "target": "ko"}).json()["translatedText"]
+    assert len(service.calls) == calls + 1, "long texts are translated once"
+
+
+def test_a_retry_that_fails_leaves_the_first_translations(ask: Ask, service: FakeService) -> None:
+    translate, calls = service.translate, 0
+
+    async def overloaded_later(*arguments: Any) -> list[ServedLine]:
+        nonlocal calls
+        calls += 1
+        if calls > 1:
+            raise Overloaded(7)
+        return await translate(*arguments)
+
+    service.translate = overloaded_later  # type: ignore[method-assign]
+    answer = ask("/translate", json={"q": ["fine", "till 2027"], "source": "en", "target": "ko"})
+    assert (answer.status_code, answer.json()["translatedText"]) == (200, ["FINE", "TILL 2026"])
+    assert calls == 2

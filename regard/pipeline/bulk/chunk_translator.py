@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from regard.pipeline import RuntimeTranslator, Translation, Translator
 
 
+UNLEARNT = "the model has not learnt such sentences, so what follows is probably wrong"
+
+
 @dataclass(frozen=True)
 class ChunkResult:
     """A chunk's formatted results and warnings, and how many of its lines are of known script, unknown, or doubtful."""
@@ -26,6 +29,11 @@ class ChunkResult:
     known: int
     unknown: int
     doubtful: int = 0
+
+    @property
+    def typed_notes(self) -> tuple[str, ...]:
+        """The warnings of a line that a person has typed: doubt is one of them, unless a better reason is."""
+        return (*self.notes, UNLEARNT) if self.doubtful and not self.unknown else self.notes
 
 
 @dataclass(frozen=True)

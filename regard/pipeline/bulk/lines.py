@@ -15,7 +15,6 @@ from regard.common.errors import DataError
 from regard.data.text import READ_LINE, LineReader
 
 if TYPE_CHECKING:
-    from regard.pipeline.bulk.chunk_translator import ChunkResult
     from regard.pipeline.bulk.output import ResumableOutput, StreamedOutput
 
 
@@ -72,7 +71,6 @@ def remaining(all_chunks: Iterable[Chunk], output: StreamedOutput | ResumableOut
 
 EXAMPLES = {"ko": "나는 집에 간다", "en": "I go home"}
 """A sentence to type, by its language."""
-UNLEARNT = "the model has not learnt such sentences, so this translation is probably wrong"
 
 
 class Lines:
@@ -89,6 +87,8 @@ class Lines:
 
     def greet(self, model: str, languages: Sequence[str]) -> None:
         """Tell the person at a terminal what translates, and what to do; from then on, ask for each line."""
+        if not sys.stderr.isatty():
+            return
         from regard.data.languages import language_names
 
         names = [language_names().get(code, (code,))[0] for code in languages if code]
@@ -97,12 +97,8 @@ class Lines:
         self._show(f"{model}{direction}. Type a sentence{example} and press Enter; Ctrl-D ends.\n")
         self._prompt = "regard> "
 
-    def notes(self, result: ChunkResult) -> tuple[str, ...]:
-        """Return the warnings of a result; a person who types is told of each doubtful line at once."""
-        return (*result.notes, UNLEARNT) if self.typed and result.doubtful else tuple(result.notes)
-
     def _show(self, text: str) -> None:
-        with suppress(OSError):  # nobody looks
+        with suppress(OSError):  # the terminal is closed
             print(text, end="", file=sys.stderr, flush=True)
 
     def checked(self, check: Callable[[Chunk], object] = lambda _: None) -> int | None:
@@ -125,10 +121,12 @@ class Lines:
         reader = LineReader(self.name, self.max_line, keep_ends=self.keep_ends, takes_pipes=True)
         if self._prompt:
             self._show(self._prompt)
-            for line in reader.lines_of(sys.stdin.buffer, is_stream=True):
-                yield line
-                self._show(self._prompt)
-            self._show("\n")
+            try:
+                for line in reader.lines_of(sys.stdin.buffer, is_stream=True):
+                    yield line
+                    self._show(self._prompt)
+            finally:
+                self._show("\n")
         elif self.file == "-":
             yield from reader.lines_of(sys.stdin.buffer, is_stream=True)
         else:

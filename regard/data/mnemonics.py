@@ -66,4 +66,5 @@ def insert_mnemonic(text: str, mnemonic: str) -> str:
         for start in [*_outside_spans(beginning, text), *_outside_spans(_LETTER, text)][:1]:
             return text[:start] + mark + text[start:]
     end = len(text.rstrip(" .:…"))
-    return f"{text[:end]}({mark}{letter.upper()}){text[end:]}"
+    gap = " " * any(span.end == end for span in find_spans(text) if span.kind in KEPT)  # brackets would go on with it
+    return f"{text[:end]}{gap}({mark}{letter.upper()}){text[end:]}"

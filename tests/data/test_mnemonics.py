@@ -69,6 +69,7 @@ def test_other_lines_have_none(line: str) -> None:
         ("12 %", "_F", "12 %(_F)"),
         ("`x` %s schicken {name}", "_x", "`x` %s _schicken {name}"),
         ("%s save", "&s", "%s &save"),
+        ("열기 https://x.org/a", "&O", "열기 https://x.org/a (&O)"),
         ("", "_F", "(_F)"),
         ("Datei", "", "Datei"),
     ],

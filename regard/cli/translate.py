@@ -182,14 +182,8 @@ def _open_model(
     if export is not None:
         with suppress(RegardError):  # settings that contradict each other are refused below
             export.search.with_values(**search)
-            return _Model(
-                lambda: export,
-                lambda: export.search,
-                export.model.options().max_line,
-                "cpu",
-                None,
-                lambda: export.languages,
-            )
+            most = export.model.options().max_line
+            return _Model(lambda: export, lambda: export.search, most, "cpu", None, lambda: export.languages)
     if given["file"] == "-" and sys.stdin.isatty():
         say(f"opening {runs[0]} …")  # PyTorch takes some seconds
     setup_process(given["threads"], given["quiet"], given["debug"], given["seed"])

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from regard.data.spans import KEPT, find_spans
 
 LONGEST, FEW_WORDS = 60, 3
-"""Characters of a label; words of one that is marked in another way than by _ or & before a capital."""
+"""Characters of a label at most; and words of one whose mark is ~ or stands before a small letter."""
 Encode = Callable[[str], list[int]]
 """Returns the token ids of a text."""
 _MARK = re.compile("[_&~]")
@@ -63,8 +63,8 @@ def insert_mnemonic(text: str, mnemonic: str) -> str:
     mark, letter = mnemonic[0], mnemonic[1]
     if not _NO_LATIN.search(text):
         beginning = re.compile(rf"(?<![^\W_]){letter}", re.IGNORECASE)
-        for start in [*_outside_spans(beginning, text), *_outside_spans(_LETTER, text)][:1]:
-            return text[:start] + mark + text[start:]
+        if starts := _outside_spans(beginning, text) or _outside_spans(_LETTER, text):
+            return text[: starts[0]] + mark + text[starts[0] :]
     end = len(text.rstrip(" .:…"))
     gap = " " * any(span.end == end for span in find_spans(text) if span.kind in KEPT)  # brackets would go on with it
     return f"{text[:end]}{gap}({mark}{letter.upper()}){text[end:]}"

@@ -10,7 +10,7 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 from regard.common.errors import LineWarning, UsageError, repetition_note
-from regard.data.known_form import KnownForm, in_known_form
+from regard.data.casing import KnownCase, in_known_case
 from regard.data.mnemonics import Encode, insert_mnemonic, strip_mnemonic
 from regard.data.spans import KEPT, KEPT_ON_RETRY, differing_spans, own_pattern, spans_note
 from regard.documents.markup import AlignedLine
@@ -49,7 +49,7 @@ def translate_around_spans(
     """
 
     def cased(chosen: Sequence[str], owners: Sequence[int], links: bool) -> list[Translation]:
-        known = [in_known_form(line, encode) for line in chosen]
+        known = [in_known_case(line, encode) for line in chosen]
         translated = translate([case.line for case in known], owners, links)
         return [_restored(*item) for item in zip(translated, known, chosen, strict=True)]
 
@@ -106,7 +106,7 @@ def _outcomes(
             yield n, _Outcome(result, note, 2 * faults + (not all(one.is_complete for one in results)))
 
 
-def _restored(result: Translation, known: KnownForm, line: str) -> Translation:
+def _restored(result: Translation, known: KnownCase, line: str) -> Translation:
     """Return a translation in the letters of its line, which was read in those that are known."""
     if known.line == line:
         return result

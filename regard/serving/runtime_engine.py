@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from regard.common.errors import RegardError, UsageError
-from regard.data.known_form import in_known_form
+from regard.data.casing import in_known_case
 from regard.data.mnemonics import insert_mnemonic, strip_mnemonic
 from regard.data.spans import spans_note
 from regard.runtime.model import ROLES, Options, RuntimeHypothesis, RuntimeLine, RuntimeModel
@@ -84,7 +84,7 @@ class RuntimeEngine:
 
             # Word links would count the words of a label without its mark.
             labels = [(line, "") if options.alignments else strip_mnemonic(line, encode) for line in lines]
-            call["labels"] = [(in_known_form(line, encode), mnemonic) for line, mnemonic in labels]
+            call["labels"] = [(in_known_case(line, encode), mnemonic) for line, mnemonic in labels]
             lines = [form.line for form, _ in call["labels"]]
         work = partial(self._queue.submit, number, lines, options, prefixes)
         if call["size"]:

@@ -14,7 +14,7 @@ _START = re.compile(r"(?:\A[\W\d_]*|[.!?…][^\w\s]{0,4}\s{1,4}[^\w\s]{0,4})[^\W
 _CODE = re.compile(r"\s*>>\w+<<")
 
 
-class KnownForm(NamedTuple):
+class KnownCase(NamedTuple):
     """A line in known letters, and whether its translation is to be in capitals."""
 
     line: str
@@ -25,7 +25,7 @@ class KnownForm(NamedTuple):
         return text.upper() if self.is_capital else text
 
 
-def in_known_form(line: str, encode: Encode) -> KnownForm:
+def in_known_case(line: str, encode: Encode) -> KnownCase:
     """Return a line of capitals, or a title, with each word in known letters; any other line as it is."""
     code = match[0] if (match := _CODE.match(line)) else ""
     rest = line[len(code) :]
@@ -34,10 +34,10 @@ def in_known_form(line: str, encode: Encode) -> KnownForm:
     is_capital = is_cased and rest.isupper() and any(len(word) > 1 for word in words)
     capitalised = is_cased and sum(word[0].isupper() for word in words)
     if not is_capital and (len(words) < TITLE_WORDS or capitalised < TITLE_SHARE * len(words)):
-        return KnownForm(line)
+        return KnownCase(line)
     known = _WORD.sub(lambda match: _known(match[0], encode), rest)
     known = _START.sub(lambda match: match[0].upper(), known)
-    return KnownForm(code + known, is_capital and known != rest)
+    return KnownCase(code + known, is_capital and known != rest)
 
 
 def _known(word: str, encode: Encode) -> str:

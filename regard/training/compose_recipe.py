@@ -107,7 +107,9 @@ class TrainRequest:
             excluded = [f"`{name}=`" for name, value in arguments.items() if value is not None]
             excluded += ["`dry_run=True`"] * dry_run
             causes += [
-                f"{name}: a resumed run has its recipe already; leave {name} or `resume=True` out" for name in excluded
+                f"{name}: a resumed run has its recipe already; leave {name} or `resume=True` out"
+                + "; to train longer, set training.updates" * (name == "`budget=`")
+                for name in excluded
             ]
         if self.parent is not None and self.preset is not None:
             causes.append("`preset=`: with `parent=` the model is that of the parent run; leave one of them out")

@@ -366,6 +366,7 @@ def test_changed_settings_are_reported_with_the_value_that_holds(regard: Command
     ("options", "because"),
     [
         (["--resume", "--preset", "rnn-bahdanau"], ["--preset: a resumed run has its recipe already"]),
+        (["--resume", "--budget", "5m"], ["leave --budget or --resume out; to train longer, set training.updates"]),
         (
             ["--resume", "--budget", "30m", "--from", "run", "--dry-run"],
             ["--from: a resumed run", "--budget: a resumed run", "--dry-run: a resumed run"],

@@ -13,6 +13,7 @@ import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 from cached import PACKAGE, FolderCache
@@ -27,6 +28,7 @@ from regard.learn.samples.hangul import FINALS, INITIALS, VOWELS, decompose, fin
 from regard.learn.samples.lexicon import (
     ADVERBS,
     COORDINATING,
+    GREETINGS,
     PEOPLE,
     PLACES,
     SUBORDINATING,
@@ -67,6 +69,7 @@ CONJUGATION = """
 주 준다 줘요 줬다 줬어요 주고 주지만 줬고 줬지만 주지 주기 줬기 주는 줄 줬을 준 주면
 보내 보낸다 보내요 보냈다 보냈어요 보내고 보내지만 보냈고 보냈지만 보내지 보내기 보냈기 보내는 보낼 보냈을 보낸 보내면
 좋아하 좋아한다 좋아해요 좋아했다 좋아했어요 좋아하고 좋아하지만 좋아했고 좋아했지만 좋아하지 좋아하기 좋아했기 좋아하는 좋아할 좋아했을 좋아한 좋아하면
+이 이다 이에요 이었다 이었어요 이고 이지만 이었고 이었지만 이지 이기 이었기 이는 일 이었을 인 이면
 만나 만난다 만나요 만났다 만났어요 만나고 만나지만 만났고 만났지만 만나지 만나기 만났기 만나는 만날 만났을 만난 만나면
 기다리 기다린다 기다려요 기다렸다 기다렸어요 기다리고 기다리지만 기다렸고 기다렸지만 기다리지 기다리기 기다렸기 기다리는 기다릴 기다렸을 기다린 기다리면
 돕 돕는다 도와요 도왔다 도왔어요 돕고 돕지만 도왔고 도왔지만 돕지 돕기 도왔기 돕는 도울 도왔을 도운 도우면
@@ -141,6 +144,38 @@ GROUPS = {
         "먹고 있지 않을 거고",
         "will not be eating",
     ),
+    Frame("present", False, True, True): ("안 먹는다", "안 먹어요", "안 먹고", "안 먹고", "don't eat"),
+    Frame("past", False, True, True): ("안 먹었다", "안 먹었어요", "안 먹었고", "안 먹었고", "didn't eat"),
+    Frame("future", True, True, True): (
+        "안 먹고 있을 것이다",
+        "안 먹고 있을 거예요",
+        "안 먹고 있을 것이고",
+        "안 먹고 있을 거고",
+        "won't be eating",
+    ),
+    Frame("present", True, True, True): (
+        "안 먹고 있다",
+        "안 먹고 있어요",
+        "안 먹고 있고",
+        "안 먹고 있고",
+        "aren't eating",
+    ),
+    Frame("present", False, True, False, True): (
+        "먹지 못한다",
+        "먹지 못해요",
+        "먹지 못하고",
+        "먹지 못하고",
+        "cannot eat",
+    ),
+    Frame("past", False, True, False, True): (
+        "먹지 못했다",
+        "먹지 못했어요",
+        "먹지 못했고",
+        "먹지 못했고",
+        "could not eat",
+    ),
+    Frame("present", False, True, True, True): ("못 먹는다", "못 먹어요", "못 먹고", "못 먹고", "can't eat"),
+    Frame("past", False, True, True, True): ("못 먹었다", "못 먹었어요", "못 먹었고", "못 먹었고", "couldn't eat"),
 }
 SMALL = {"train": 300, "valid": 20, "test": 20, "recombination": 20, "length": 40}
 
@@ -238,7 +273,8 @@ def test_stems_beyond_the_lexicon_are_conjugated(text: str, kind: str, ending: s
 def test_english_verbs_agree_with_the_table() -> None:
     rows = [row.split() for line in ENGLISH.strip().splitlines() for row in line.split(" · ")]
     table = {base: (third, past, participle) for base, third, past, participle in rows}
-    forms = {v.english: (english.third_person(v.english), v.past, english.participle(v.english)) for v in VERBS}
+    verbs = [verb for verb in VERBS if not verb.copula]
+    forms = {v.english: (english.third_person(v.english), v.past, english.participle(v.english)) for v in verbs}
     assert forms == table
 
 
@@ -379,6 +415,42 @@ def test_connectives_agree_with_hand_written_sentences(
     assert (pair.source, pair.target) == (source, target)
 
 
+@pytest.mark.parametrize(
+    ("sentence", "source", "target"),
+    [
+        ({"subject": "I"}, "나는 학생이다", "I am a student"),
+        ({"subject": "he", "tense": "past"}, "그는 학생이었다", "He was a student"),
+        ({"subject": "he", "tense": "past", "noun": "doctor"}, "그는 의사였다", "He was a doctor"),
+        ({"subject": "Minji", "tense": "future"}, "민지는 학생일 것이다", "Minji will be a student"),
+        ({"subject": "I", "negative": True}, "나는 학생이 아니다", "I am not a student"),
+        ({"subject": "I", "noun": "doctor", "greeting": True}, "안녕하세요, 저는 의사예요", "Hello, I am a doctor"),
+        (
+            {"subject": "I", "greeting": True, "negative": True},
+            "안녕하세요, 저는 학생이 아니에요",
+            "Hello, I am not a student",
+        ),
+        ({"subject": "I", "full_stop": True}, "나는 학생이다.", "I am a student."),
+    ],
+)
+def test_the_copula_agrees_with_hand_written_sentences(sentence: dict[str, Any], source: str, target: str) -> None:
+    frame = Frame(sentence.get("tense", "present"), negative=sentence.get("negative", False))
+    clause = Clause(frame, lexeme("be"), (noun(sentence["subject"]),), (noun(sentence.get("noun", "student")),))
+    greeting = GREETINGS[0] if "greeting" in sentence else None
+    pair = realise(Sentence((clause,), (), None, greeting, "full_stop" in sentence))
+    assert (pair.source, pair.target) == (source, target)
+
+
+def test_a_noun_that_makes_a_verb_is_parted_from_it_by_a_short_negation() -> None:
+    study = Clause(Frame("present", True, True, True), lexeme("study"), (noun("I"),), (noun("Korean"),))
+    pair = realise(Sentence((study,)))
+    assert (pair.source, pair.target) == ("나는 한국어를 공부 안 하고 있다", "I'm not studying Korean")
+    assert gloss(pair)[2:] == [("공부", "studying"), ("안", "not"), ("하고", "studying"), ("있다", "I'm")]
+    like = Clause(Frame("present", False, True, True), lexeme("like"), (noun("I"),), (noun("milk"),))
+    pair = realise(Sentence((like,), (), VOCATIVES[0], GREETINGS[0], True))
+    assert pair.source == "안녕하세요, 선생님, 저는 우유를 안 좋아해요."
+    assert pair.target == "Hello, Teacher, I don't like milk."
+
+
 # --- The language as a whole ---
 
 
@@ -391,9 +463,9 @@ def test_each_side_determines_the_other(sample_folder: Path) -> None:
 
 
 def test_entries_of_the_lexicon_determine_each_other() -> None:
-    for entries in (PEOPLE, PLACES, VEHICLES, ADVERBS, TIMES, VOCATIVES, COORDINATING + SUBORDINATING):
+    for entries in (PEOPLE, PLACES, VEHICLES, ADVERBS, TIMES, VOCATIVES + GREETINGS, COORDINATING + SUBORDINATING):
         assert len({entry.english for entry in entries}) == len(entries)
-    for entries in (PEOPLE, THINGS, PLACES, VEHICLES, ADVERBS, TIMES, VOCATIVES):
+    for entries in (PEOPLE, THINGS, PLACES, VEHICLES, ADVERBS, TIMES, VOCATIVES + GREETINGS):
         assert len({entry.korean for entry in entries}) == len(entries)
     for entry in PEOPLE + THINGS + PLACES:
         assert (entry.article == "an") == (entry.english[0] in "aeiou" and entry.article in ("a", "an"))
@@ -410,7 +482,8 @@ def test_no_two_verbs_share_a_stem_and_an_object() -> None:
 def test_splits_have_their_sizes_and_lengths(corpus: Sample) -> None:
     assert {name: len(pairs) for name, pairs in corpus.splits.items()} == SIZES
     lengths = [len(pair.target.split()) for pair in corpus.splits["train"]]
-    assert (min(lengths), max(lengths)) == (2, 80)
+    assert (min(lengths), max(lengths)) == (1, 80)
+    assert sum(length == 1 for length in lengths) == 2 * sum(" " not in greeting.english for greeting in GREETINGS)
     assert 0.73 < sum(length <= 12 for length in lengths) / len(lengths) < 0.77
     counts = Counter(len(pair.target.split()) for pair in corpus.splits["length"])
     assert sorted(counts) == list(range(2, 81))
@@ -431,11 +504,11 @@ def test_every_word_is_linked_and_every_link_is_a_word(corpus: Sample) -> None:
 
 def combinations(pair: AlignedPair, forms: dict[str, set[str]], objects: dict[str, str]) -> set[tuple[str, str]]:
     """Return the stems and Korean nouns combined in a sentence, from its words: an object stands before its verb."""
-    words, pairs = pair.source.split(), set()
-    adverbs = {adverb.korean for adverb in ADVERBS}
+    words, pairs = pair.source.removesuffix(".").split(), set()
+    passed = {*(adverb.korean for adverb in ADVERBS), "안", "못"}
     for i, word in enumerate(words):
         if word in objects and word[-1] in "을를":
-            verb = words[i + 2] if words[i + 1] in adverbs else words[i + 1]
+            verb = words[i + 2] if words[i + 1] in passed else words[i + 1]
             pair_of_objects = [word, words[i - 1]] if words[i - 1][-1] in "와과" else [word]
             pairs |= {
                 (stem, objects[noun_form])
@@ -451,6 +524,8 @@ def test_recombinations_do_not_occur_in_training(corpus: Sample) -> None:
     for row in CONJUGATION.strip().splitlines():
         for form in row.split()[1:]:
             forms.setdefault(form, set()).add(row.split()[0])
+            if form.startswith(noun := row.split()[0].removesuffix("하")):  # 공부 안 한다
+                forms.setdefault(noun, set()).add(row.split()[0])
     objects = {}
     for verb, polite in itertools.product(VERBS, (False, True)):
         for entry in verb.objects:
@@ -469,18 +544,22 @@ def test_recombinations_do_not_occur_in_training(corpus: Sample) -> None:
 
 def test_recombinations_have_only_words_of_training(corpus: Sample) -> None:
     def words(name: str) -> set[str]:
-        return {w.rstrip(",") for pair in corpus.splits[name] for w in f"{pair.source} {pair.target}".split()}
+        return {w.rstrip(",.") for pair in corpus.splits[name] for w in f"{pair.source} {pair.target}".split()}
 
     assert words("recombination") <= words("train")
 
 
 def test_politeness_follows_the_address(corpus: Sample) -> None:
-    vocatives = tuple(f"{vocative.english}," for vocative in VOCATIVES)
+    vocatives = tuple(f"{entry.english}," for entry in VOCATIVES + GREETINGS)
+    openings = {entry.korean for entry in VOCATIVES + GREETINGS}
     for pair in itertools.chain.from_iterable(corpus.splits.values()):
-        assert pair.source.endswith("요") == pair.target.startswith(vocatives)
-        assert pair.source.endswith(("다", "요"))
+        assert pair.source.endswith(".") == pair.target.endswith(".")
+        sentence = pair.source.removesuffix(".").split(", ")[-1]
         assert pair.target[0].isupper()
-        assert pair.target[-1].isalpha()
+        assert pair.target.removesuffix(".")[-1].isalpha()
+        if sentence not in openings:
+            assert sentence.endswith("요") == pair.target.startswith(vocatives)
+            assert sentence.endswith(("다", "요"))
 
 
 def test_the_seed_determines_the_sample(sample_folder: Path, small: Sample) -> None:
@@ -495,7 +574,7 @@ def test_lengths_can_be_set() -> None:
     assert max(len(pair.target.split()) for pair in sample.splits["train"]) <= 10
     assert Counter(len(pair.target.split()) for pair in sample.splits["length"]) == dict.fromkeys(range(2, 11), 2)
     long = korean_english(1, {**few, "train": 50}, short=0.0)
-    assert all(len(pair.target.split()) > 12 for pair in long.splits["train"][2:])
+    assert all(len(pair.target.split()) > 12 for pair in long.splits["train"][2 + 2 * len(GREETINGS) :])
 
 
 def test_reversed_swaps_source_and_target(small: Sample) -> None:

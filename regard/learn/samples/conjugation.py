@@ -32,7 +32,8 @@ class Stem:
     """A verb without its ending.
 
     `kind` is "regular", or the irregular class: ㄷ (듣다, 들어요), ㅂ (돕다, 도와요), ㅅ (짓다, 지어요),
-    르 (부르다, 불러요), 하 (공부하다, 공부해요). Stems in ㄹ and in ㅡ need no class: all of them change alike.
+    르 (부르다, 불러요), 하 (공부하다, 공부해요), 이 (학생이다, 학생이에요, 의사예요; 아니다, 아니에요).
+    Stems in ㄹ and in ㅡ need no class: all of them change alike.
     A `static` stem denotes a state, and takes no -는- in the plain style: 있다, not 있는다.
     """
 
@@ -43,6 +44,11 @@ class Stem:
 
 def conjugate(stem: Stem, ending: str, past: bool = False) -> str:
     """Conjugate a stem with one of ENDINGS: 다 is plain style (간다, 먹는다), 요 polite style (가요)."""
+    if stem.kind == "이" and (past or ending == "요"):
+        whole = stem.text in ("이", "아니") or final(stem.text[:-1])
+        if past:
+            return _past(stem.text + "었" if whole else stem.text[:-1] + "였", ending)
+        return stem.text + "에요" if whole else stem.text[:-1] + "예요"
     if past:
         return _past(add_final(_infinitive(stem), "ㅆ"), ending)
     if ending == "다":
@@ -62,7 +68,7 @@ def _past(text: str, ending: str) -> str:
 
 
 def _plain(stem: Stem) -> str:
-    if stem.static:
+    if stem.static or stem.kind == "이":
         return stem.text + "다"
     if final(stem.text) in ("", "ㄹ"):
         return add_final(stem.text, "ㄴ") + "다"

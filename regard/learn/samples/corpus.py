@@ -9,7 +9,7 @@ from random import Random
 from regard.common.errors import UsageError
 from regard.learn.samples.derivation import Clause, Frame, Sentence
 from regard.learn.samples.grammar import SHORTEST, Combination, Grammar
-from regard.learn.samples.lexicon import PLACES, THINGS, I, by_name
+from regard.learn.samples.lexicon import GREETINGS, PLACES, THINGS, I, by_name
 from regard.learn.samples.pairs import AlignedPair, Sample, checked_sizes
 from regard.learn.samples.realisation import realise
 from regard.learn.samples.verbs import VERBS, Verb
@@ -31,7 +31,7 @@ def korean_english(
     Each side determines the other, so that a right translation is unique. No sentence, of either language, occurs
     twice in the corpus. `sizes` replaces some of SIZES. The splits:
 
-        train          begins with 나는 집에 간다 = I go home, and 나는 빵을 먹고 있었다 = I was eating bread
+        train          begins with 나는 집에 간다 = I go home, 나는 빵을 먹고 있었다 = I was eating bread; greetings
         valid, test    drawn like train
         recombination  sentences with a verb and an object that are never combined in other splits (see `held_out`),
                        though every word of them occurs in train (if train has 10,000 pairs or more)
@@ -55,7 +55,7 @@ def held_out(seed: int = 1) -> tuple[Combination, ...]:
     Each verb keeps three quarters of its objects, the first among them, and each object some other verb.
     """
     rng = Random(f"{seed} held out")
-    pairs = [(verb, noun) for verb in VERBS for noun in verb.objects]
+    pairs = [(verb, noun) for verb in VERBS for noun in verb.objects if not verb.copula]
     count = len(pairs) // 10
     rng.shuffle(pairs)
     uses, lost = Counter(noun for _, noun in pairs), Counter[Verb]()
@@ -127,19 +127,20 @@ class _Sampler:
 
 
 def _first_sentences() -> list[Sentence]:
-    """Return the first sentences of the training split: I go home; I was eating bread."""
+    """Return the first sentences of the training split: I go home; I was eating bread; greetings by themselves."""
     verbs = {verb.english: verb for verb in VERBS}
     (home,), bread = by_name(PLACES, "home"), by_name(THINGS, "bread")
     go = Clause(Frame("present"), verbs["go"], (I,), place=home)
     eat = Clause(Frame("past", progressive=True), verbs["eat"], (I,), bread)
-    return [Sentence((go,)), Sentence((eat,))]
+    greetings = [Sentence(greeting=greeting, full_stop=stop) for greeting in GREETINGS for stop in (False, True)]
+    return [Sentence((go,)), Sentence((eat,)), *greetings]
 
 
 def _words(pairs: Iterable[AlignedPair]) -> list[str]:
-    """Return the words of both sides without their commas."""
+    """Return the words of both sides without their commas and full stops."""
     words = []
     for pair in pairs:
-        words += [word.rstrip(",") for word in f"{pair.source} {pair.target}".split()]
+        words += [word.rstrip(",.") for word in f"{pair.source} {pair.target}".split()]
     return words
 
 

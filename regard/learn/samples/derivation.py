@@ -23,11 +23,17 @@ class Word(NamedTuple):
 
 
 class Frame(NamedTuple):
-    """Tense ("past", "present", "future"), aspect and polarity of a clause."""
+    """Tense ("past", "present", "future"), aspect and polarity of a clause.
+
+    A negative clause is `short` with 안, "didn't", rather than with 지 않다, "did not". It may deny that somebody is
+    `able`: 못, "couldn't", and 지 못하다, "could not".
+    """
 
     tense: str
     progressive: bool = False
     negative: bool = False
+    short: bool = False
+    able: bool = False
 
     @property
     def time(self) -> str:
@@ -53,14 +59,17 @@ class Clause:
 
 @dataclass(frozen=True)
 class Sentence:
-    """Clauses with a connective between each and the next; polite if someone is addressed."""
+    """Clauses with a connective between each and the next, or a greeting; polite if it greets or addresses someone."""
 
-    clauses: tuple[Clause, ...]
+    clauses: tuple[Clause, ...] = ()
     connectives: tuple[Connective, ...] = ()
     vocative: Expression | None = None
+    greeting: Expression | None = None
+    full_stop: bool = False
 
     def __post_init__(self) -> None:
-        assert len(self.connectives) == len(self.clauses) - 1, "one connective between two clauses"
+        assert len(self.connectives) == max(0, len(self.clauses) - 1), "one connective between two clauses"
+        assert self.clauses or self.greeting, "a sentence says something"
 
 
 @cache
@@ -74,6 +83,6 @@ def fixed(entry: Expression | None, role: str, language: Literal["korean", "engl
     return tuple(Word(word, (f"{role} {i}" if one_by_one else role,)) for i, word in enumerate(words))
 
 
-def with_comma(words: Sequence[Word]) -> list[Word]:
-    """Add a comma to the last word."""
-    return [*words[:-1], words[-1]._replace(text=words[-1].text + ",")]
+def with_mark(words: Sequence[Word], mark: str = ",") -> list[Word]:
+    """Add a comma, or another mark, to the last word."""
+    return [*words[:-1], words[-1]._replace(text=words[-1].text + mark)]

@@ -17,6 +17,7 @@ from regard.learn.samples.lexicon import (
     PERSONS,
     PLACES,
     PRONOUNS,
+    THEY,
     TIMES,
     VEHICLES,
     WE,
@@ -94,12 +95,13 @@ class Draft:
             self.words_left -= cost
 
     def _subject(self) -> None:
-        if noun := self._person(PEOPLE):
+        people = [noun for noun in PEOPLE if noun not in (WE, THEY)] if self.verb.copula else PEOPLE
+        if noun := self._person(people):
             self._take("subject", (noun,), _word_count(noun))
 
     def _second_subject(self) -> None:
         first = self.parts["subject"][0]
-        if first in FIRST_OF_TWO and (noun := self._person(SECOND_OF_TWO)):
+        if first in FIRST_OF_TWO and not self.verb.copula and (noun := self._person(SECOND_OF_TWO)):
             self._take("subject", (first, noun), 1 + _word_count(noun))
 
     def _object(self) -> None:
@@ -107,7 +109,7 @@ class Draft:
             self._take("objects", (noun,), _word_count(noun) + bool(self.verb.preposition))
 
     def _second_object(self) -> None:
-        if "objects" not in self.parts or self.parts["objects"][0] in PRONOUNS:
+        if "objects" not in self.parts or self.parts["objects"][0] in PRONOUNS or self.verb.copula:
             return
         (first,) = self.parts["objects"]
         candidates = [noun for noun in self.objects if noun is not first and noun in _same_kind(first)]

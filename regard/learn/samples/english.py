@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from functools import cache
 
-from regard.learn.samples.derivation import Clause, Frame, Word, fixed, with_comma
+from regard.learn.samples.derivation import Clause, Frame, Word, fixed, with_mark
 from regard.learn.samples.lexicon import Connective, Noun
 from regard.learn.samples.verbs import Verb
 
@@ -15,6 +15,7 @@ BE = {
     "past": {"first": "was", "singular": "was", "plural": "were"},
     "present": {"first": "am", "singular": "is", "plural": "are"},
 }
+CONTRACTED = {"will": "won't", "can": "can't"}
 DO = {
     "past": {"first": "did", "singular": "did", "plural": "did"},
     "present": {"first": "do", "singular": "does", "plural": "do"},
@@ -23,8 +24,13 @@ DO = {
 
 def clause(content: Clause, connective: Connective | None) -> list[Word]:
     """Realise a clause: subject, verb, object, recipient or goal, manner, means, companion, place, time."""
-    words = [*phrase(content.subject, "subject"), *predicate(content.verb, content.frame, agreement(content.subject))]
-    if content.objects:
+    agrees = agreement(content.subject)
+    words = [*phrase(content.subject, "subject"), *predicate(content.verb, content.frame, agrees)]
+    if agrees == "first" and words[1].text == "not":  # "am not" has no other contraction
+        words[0] = Word("I'm", (*words[0].realises, "tense", "aspect"))
+    if content.verb.copula:
+        words += [Word(word, ("object 0",)) for word in ("a", content.objects[0].english)]
+    elif content.objects:
         words += phrase(content.objects, "object", content.verb.preposition)
     if content.recipient:
         words += phrase((content.recipient,), "recipient", "to")
@@ -48,7 +54,7 @@ def _circumstances(content: Clause) -> list[Word]:
 def _with_connective(words: list[Word], connective: Connective) -> list[Word]:
     """Add the connective: "When …," before a main clause, "…, and" after one."""
     joint = Word(connective.english, ("connective",))
-    return [joint, *with_comma(words)] if connective.subordinate else [*with_comma(words), joint]
+    return [joint, *with_mark(words)] if connective.subordinate else [*with_mark(words), joint]
 
 
 @cache
@@ -72,19 +78,26 @@ def agreement(subject: tuple[Noun, ...]) -> str:
 
 @cache
 def predicate(verb: Verb, frame: Frame, agrees: str) -> tuple[Word, ...]:
-    """Realise the verb group: eats, ate, is eating, will not eat, did not eat."""
-    tense, progressive, negative = frame
+    """Realise the verb group: eats, ate, is eating, will not eat, did not eat, didn't eat, cannot eat, is."""
+    tense, progressive, negative, short, able = frame
     words = []
     if tense == "future":
         words.append(Word("will", ("tense",)))
-    elif progressive:
-        words.append(Word(BE[tense][agrees], ("tense", "aspect")))
+    elif able:
+        words.append(Word("could" if tense == "past" else "can", ("tense",)))
+    elif progressive or verb.copula:
+        words.append(Word(BE[tense][agrees], ("tense", "aspect" if progressive else "verb")))
     elif negative:
         words.append(Word(DO[tense][agrees], ("tense",)))
-    if negative:
-        words.append(Word("not", ("polarity",)))
-    if tense == "future" and progressive:
-        words.append(Word("be", ("aspect",)))
+    if negative and words[0].text != "am" and (short or words[0].text == "can"):
+        form = CONTRACTED.get(words[0].text, words[0].text + "n't") if short else "cannot"
+        words[0] = Word(form, (*words[0].realises, "polarity"))
+    elif negative:
+        words = [*words * (not short), Word("not", ("polarity",))]
+    if tense == "future" and (progressive or verb.copula):
+        words.append(Word("be", ("aspect" if progressive else "verb",)))
+    if verb.copula:
+        return tuple(words)
     if progressive or words:
         return (*words, Word(participle(verb.english) if progressive else verb.english, ("verb",)))
     simple = verb.past if tense == "past" else third_person(verb.english) if agrees == "singular" else verb.english

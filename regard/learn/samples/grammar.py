@@ -11,11 +11,12 @@ from random import Random
 
 from regard.learn.samples.derivation import Clause, Sentence
 from regard.learn.samples.draft import Draft, Setting
-from regard.learn.samples.lexicon import COORDINATING, SUBORDINATING, VOCATIVES, Connective, Noun
+from regard.learn.samples.lexicon import COORDINATING, GREETINGS, SUBORDINATING, VOCATIVES, Connective, Noun
 from regard.learn.samples.tenses import frames
 from regard.learn.samples.verbs import VERBS, Verb
 
 Combination = tuple[Verb, Noun]  # a verb and one of its objects
+CHOICES = (*VERBS, *[verb for verb in VERBS if verb.copula] * 4)  # few clauses are as short as "I am a student"
 
 SHORTEST, LONGEST_CLAUSE = 2, 14
 ATTEMPTS, TRIES = 100, 40  # for a sentence, for a clause
@@ -46,7 +47,14 @@ class Grammar:
         """Draw a sentence; None if a clause cannot be drawn with its share of words and its frame."""
         rng = self.rng
         vocative = rng.choice(VOCATIVES) if words > SHORTEST and rng.random() < 0.2 else None
-        shares = _shares(rng, words - (vocative is not None))
+        greeting = rng.choice(GREETINGS) if rng.random() < 0.06 else None
+        full_stop = rng.random() < 0.3
+        left = words - (vocative is not None) - (len(greeting.english.split()) if greeting else 0)
+        if greeting and vocative and not left and not combination:
+            return Sentence((), (), vocative, greeting, full_stop)
+        if left < SHORTEST:
+            return None
+        shares = _shares(rng, left)
         connectives = _connectives(rng, len(shares) - 1)
         longest = shares.index(max(shares))
         clauses: list[Clause] = []
@@ -61,15 +69,16 @@ class Grammar:
                 return None
             clauses.append(clause)
             previous = connective
-        return Sentence(tuple(clauses), tuple(connectives), vocative)
+        return Sentence(tuple(clauses), tuple(connectives), vocative, greeting, full_stop)
 
     def _clause(
         self, setting: Setting, connective: Connective | None, combination: Combination | None
     ) -> Clause | None:
-        stative = not setting.frame.progressive and not (connective and connective.timeless)
+        stative = not (setting.frame.progressive or setting.frame.able or (connective and connective.timeless))
         for _ in range(TRIES):
-            verb = combination[0] if combination else self.rng.choice(VERBS)
-            if (verb.stative and not stative) or (setting.previous and verb is setting.previous.verb):
+            verb = combination[0] if combination else self.rng.choice(CHOICES)
+            repeated = setting.previous and verb is setting.previous.verb
+            if repeated or (verb.stative and not stative) or (verb.copula and setting.frame.short):
                 continue
             objects = [combination[1]] if combination else self.objects[verb]
             clause = Draft(self.rng, verb, objects, setting).finish()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 
 from regard.learn.samples.conjugation import Stem, conjugate
@@ -15,6 +16,8 @@ BEFORE_GA = {"나": "내", "저": "제", "너": "네"}
 
 PROGRESS = Stem("있", static=True)
 NEGATION = {False: Stem("않"), True: Stem("않", static=True)}  # static after 있다: 먹지 않는다, but 먹고 있지 않다
+UNABLE = Stem("못하", "하")
+NOT_BE = Stem("아니", "이")
 FUTURE = {"다": "것이다", "요": "거예요"}
 FUTURE_STEM = {False: "것이", True: "거"}
 
@@ -31,6 +34,8 @@ def clause(content: Clause, connective: Connective | None, polite: bool) -> list
         words += phrase((content.place,), "place", "at" if content.verb.goal == "never" else "to")
     if content.recipient:
         words += phrase((content.recipient,), "recipient", "for", polite)
+    if content.verb.copula:
+        return [*words, *_copula(content, connective, polite)]
     if content.objects:
         words += phrase(content.objects, "object", "object", polite)
     return [
@@ -38,6 +43,17 @@ def clause(content: Clause, connective: Connective | None, polite: bool) -> list
         *fixed(content.adverb, "adverb", "korean"),
         *predicate(content.verb, content.frame, connective, polite),
     ]
+
+
+def _copula(content: Clause, connective: Connective | None, polite: bool) -> list[Word]:
+    """Realise what somebody is, or is not: 학생이다, 학생이 아니다."""
+    (noun,), frame = content.objects, content.frame
+    stem = NOT_BE if frame.negative else Stem(noun.korean + "이", "이")
+    first, *rest = predicate(replace(content.verb, stem=stem), Frame(frame.tense), connective, polite)
+    if frame.negative:
+        subject = Word(particle(noun.korean, "subject"), ("object 0",))
+        return [subject, first._replace(realises=(*first.realises, "polarity")), *rest]
+    return [first._replace(realises=("object 0", *first.realises)), *rest]
 
 
 @cache
@@ -52,7 +68,7 @@ def phrase(nouns: tuple[Noun, ...], role: str, marked: str, polite: bool = False
 
 @cache
 def predicate(verb: Verb, frame: Frame, connective: Connective | None, polite: bool) -> tuple[Word, ...]:
-    """Realise the verb group and the connective: 먹는다, 먹고 있었다, 먹지 않을 것이다, 먹었기 때문에."""
+    """Realise the verb group and the connective: 먹는다, 먹고 있었다, 먹지 않을 것이다, 안 먹었다, 먹었기 때문에."""
     ending = connective.ending if connective else "요" if polite else "다"
     if connective and connective.timeless:
         words = [Word(conjugate(verb.stem, ending), ("verb", "tense", "aspect"))]
@@ -67,13 +83,18 @@ def predicate(verb: Verb, frame: Frame, connective: Connective | None, polite: b
 
 def _group(stem: Stem, frame: Frame, ending: str, polite: bool) -> list[Word]:
     """Return the verb, then 있다, 않다 and 것이다 as the frame requires: each governs the ending before it."""
-    words, part = [], "verb"
+    words: list[Word] = []
+    part = "verb"
+    if frame.negative and frame.short:  # 안 먹는다, 안 좋아한다, but 공부 안 한다
+        if stem.kind == "하" and stem.text != "좋아하":
+            words, stem = [Word(stem.text[:-1], (part,))], Stem("하", "하")
+        words.append(Word("못" if frame.able else "안", ("polarity",)))
     if frame.progressive:
         words.append(Word(conjugate(stem, "고"), (part,)))
         stem, part = PROGRESS, "aspect"
-    if frame.negative:
+    if frame.negative and not frame.short:
         words.append(Word(conjugate(stem, "지"), (part,)))
-        stem, part = NEGATION[stem.static], "polarity"
+        stem, part = UNABLE if frame.able else NEGATION[stem.static], "polarity"
     if frame.tense == "future":
         future = FUTURE.get(ending, FUTURE_STEM[polite] + ending)
         return [*words, Word(conjugate(stem, "을"), (part,)), Word(future, ("tense",))]

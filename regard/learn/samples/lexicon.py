@@ -25,7 +25,7 @@ class Noun:
 
 @dataclass(frozen=True, eq=False)
 class Expression:
-    """A fixed expression: an adverb of manner, a time, or someone addressed, which makes the sentence polite.
+    """A fixed expression: an adverb of manner, a time, a greeting, or someone addressed; the last two are polite.
 
     `fits`: the tenses that a time goes with (`habit`: simple present, `ongoing`: progressive). `bars`: the noun that a
     sentence does not mention if this person is addressed.
@@ -63,14 +63,14 @@ _TABLES = package_toml("regard.learn.samples", "lexicon.toml")
 _NOUNS = {name: tuple(Noun(*row) for row in rows) for name, rows in _TABLES["nouns"].items()}
 _PHRASES = _TABLES["phrases"]
 PRONOUNS, NAMES, PERSONS = _NOUNS["pronouns"], _NOUNS["names"], _NOUNS["persons"]
-I, YOU, _HE, _SHE, WE, _THEY = PRONOUNS  # noqa: E741
+I, YOU, _HE, _SHE, WE, THEY = PRONOUNS  # noqa: E741
 PEOPLE = PRONOUNS + NAMES + PERSONS
 HONOURED = ("teacher",)  # polite speech would need honorific verbs for them, so it does not speak of them
 PLACES, VEHICLES = _NOUNS["places"], _NOUNS["vehicles"]
 KINDS = tuple(_NOUNS[name] for name in _TABLES["kinds"])
 THINGS = tuple(noun for kind in KINDS for noun in kind)
-ADVERBS, TIMES, VOCATIVES = (
-    tuple(Expression(**row) for row in _PHRASES[name]) for name in ("adverbs", "times", "vocatives")
+ADVERBS, TIMES, VOCATIVES, GREETINGS = (
+    tuple(Expression(**row) for row in _PHRASES[name]) for name in ("adverbs", "times", "vocatives", "greetings")
 )
 COORDINATING, SUBORDINATING = (
     tuple(Connective(**row) for row in _PHRASES[name]) for name in ("coordinating", "subordinating")

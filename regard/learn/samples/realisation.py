@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from itertools import zip_longest
 
 from regard.learn.samples import english, korean
-from regard.learn.samples.derivation import Sentence, Word, fixed, with_comma
+from regard.learn.samples.derivation import Sentence, Word, fixed, with_mark
 from regard.learn.samples.pairs import AlignedPair
 
 Words = list[Word]
@@ -25,14 +26,19 @@ def realise(sentence: Sentence) -> AlignedPair:
 
 
 def _segments(sentence: Sentence) -> list[tuple[Words, Words]]:
-    """Return the Korean and English words of the vocative, then of each clause."""
-    polite = sentence.vocative is not None
-    segments = []
-    if sentence.vocative:
-        source, target = (fixed(sentence.vocative, "vocative", side) for side in ("korean", "english"))
-        segments.append((with_comma(source), with_comma(target)))
-    for clause, connective in zip(sentence.clauses, (*sentence.connectives, None), strict=True):
+    """Return the Korean and English words of the greeting and the vocative, then of each clause."""
+    polite = bool(sentence.vocative or sentence.greeting)
+    segments: list[tuple[Words, Words]] = []
+    opening = {"greeting": sentence.greeting, "vocative": sentence.vocative}
+    said = [role for role, entry in opening.items() if entry]
+    for role in said:
+        mark = "," if sentence.clauses or role != said[-1] else ""
+        source, target = (with_mark(fixed(opening[role], role, side), mark) for side in ("korean", "english"))
+        segments.append((source, target))
+    for clause, connective in zip_longest(sentence.clauses, sentence.connectives):
         segments.append((korean.clause(clause, connective, polite), english.clause(clause, connective)))
+    if sentence.full_stop:
+        segments[-1] = (with_mark(segments[-1][0], "."), with_mark(segments[-1][1], "."))
     return segments
 
 

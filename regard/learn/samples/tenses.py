@@ -33,7 +33,15 @@ def _main(rng: Random, previous: Connective | None, following: Frame | None) -> 
     if led_by == "if" and tense == "past":
         tense = rng.choice(("present", "future"))
     simple = led_by in ("if", "after", "before") or (led_by == "when" and tense == "present")
-    return Frame(tense, not simple and rng.random() < 0.3, rng.random() < 0.2)
+    return _negated(rng, Frame(tense, not simple and rng.random() < 0.3), 0.25)
+
+
+def _negated(rng: Random, frame: Frame, share: float) -> Frame:
+    """Negate a share of frames: with 지 않다 or with 안, and some of the simple past and present with 못."""
+    if rng.random() >= share:
+        return frame
+    able = not frame.progressive and frame.tense != "future" and rng.random() < 0.25
+    return Frame(frame.tense, frame.progressive, True, rng.random() < 0.5, able)
 
 
 def _subordinate(rng: Random, connective: Connective, main: Frame) -> Frame:
@@ -43,19 +51,19 @@ def _subordinate(rng: Random, connective: Connective, main: Frame) -> Frame:
         return Frame(same, connective.english == "while")
     if connective.english == "because":
         earlier = {"past": ("past",), "present": ("past", "present"), "future": TENSES}[main.tense]
-        return Frame(rng.choice(earlier), rng.random() < 0.25, rng.random() < 0.25)
-    return Frame("present" if connective.english == "if" else same, rng.random() < 0.2, rng.random() < 0.15)
+        return _negated(rng, Frame(rng.choice(earlier), rng.random() < 0.25), 0.25)
+    return _negated(rng, Frame("present" if connective.english == "if" else same, rng.random() < 0.2), 0.2)
 
 
 def _affordable(frame: Frame, share: int) -> Frame:
     """Drop negation, aspect or tense if their auxiliaries leave too few words for the clause."""
-    for cheaper in (frame, frame._replace(negative=False), Frame(frame.tense), Frame("present")):
+    for cheaper in (frame, Frame(frame.tense, frame.progressive), Frame(frame.tense), Frame("present")):
         if share >= 2 + _auxiliaries(cheaper):
             return cheaper
     return Frame("present")
 
 
 def _auxiliaries(frame: Frame) -> int:
-    """Count the English words before the verb: none in "eats", one in "is eating", two in "did not eat"."""
+    """Count the English words before the verb: none in "eats", one in "is eating" or "didn't eat"."""
     auxiliary = frame.tense == "future" or (frame.negative and not frame.progressive)
-    return auxiliary + frame.progressive + frame.negative
+    return auxiliary + frame.progressive + (frame.negative and not frame.short)

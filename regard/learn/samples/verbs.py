@@ -7,7 +7,7 @@ from typing import Any
 
 from regard.common.reading import package_toml
 from regard.learn.samples.conjugation import Stem
-from regard.learn.samples.lexicon import ADVERBS, PEOPLE, PLACES, THINGS, Expression, Noun, by_name
+from regard.learn.samples.lexicon import ADVERBS, PEOPLE, PERSONS, PLACES, THINGS, Expression, Noun, by_name
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,7 +33,12 @@ class Verb:
     @property
     def personal(self) -> bool:
         """True if its objects are people."""
-        return self.objects == PEOPLE
+        return self.objects in (PEOPLE, PERSONS)
+
+    @property
+    def copula(self) -> bool:
+        """True of 이다, "be": its object is what somebody is, 학생이다, 학생이 아니다."""
+        return self.stem.kind == "이"
 
 
 _TABLES = package_toml("regard.learn.samples", "verbs.toml")
@@ -55,7 +60,7 @@ def _verb(
         base,
         past or base,
         Stem(stem, kind or "regular"),
-        PEOPLE if objects == "@people" else by_name(THINGS + PLACES, _expand(objects)),
+        {"@people": PEOPLE, "@persons": PERSONS}.get(objects) or by_name(THINGS + PLACES, _expand(objects)),
         by_name(PLACES, _expand(places)),
         tuple(adverb for adverb in ADVERBS if adverb.english in adverbs.split()),
         preposition,

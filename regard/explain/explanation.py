@@ -162,6 +162,8 @@ def _states(translator: Translator, text: str, readings: Readings) -> States | N
         last.view(directions, -1).float().cpu().numpy(),
         torch.stack(tops).float().cpu().numpy(),
         not source.memories,
+        readings.source_words,
+        getattr(model.decoder, "order", ""),
     )
 
 

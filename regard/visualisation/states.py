@@ -26,7 +26,8 @@ class States:
 
     `encoder` (S, K, N): the state of each of K directions after it has read source token s. `handed_over` (K, N): the
     last state of each direction. `decoder` (P, M): the state that target token p is predicted from. `tokens`: the S
-    source tokens, end of the sentence last. `is_all`: the decoder gets nothing else of the source.
+    source tokens, end of the sentence last, `words` the word of each (−1: none). `is_all`: the decoder gets nothing
+    else of the source. `order`: the decoder attends before its own state changes ("bahdanau") or after it ("luong").
     """
 
     tokens: tuple[str, ...]
@@ -34,6 +35,8 @@ class States:
     handed_over: npt.NDArray[np.float32]
     decoder: npt.NDArray[np.float32]
     is_all: bool
+    words: tuple[int, ...] = ()
+    order: str = ""
 
     def __post_init__(self) -> None:
         S, K, N = self.encoder.shape
@@ -69,4 +72,6 @@ def states_data(states: States | None, token_texts: Sequence[str]) -> dict[str, 
         "sizes": [states.encoder.shape[-1], states.decoder.shape[-1]],
         "values": base64.b64encode(zlib.compress(numbers.tobytes(), 9)).decode("ascii"),
         "is_all": states.is_all,
+        "words": list(states.words or (*range(len(states.tokens) - 1), -1)),
+        "order": states.order,
     }

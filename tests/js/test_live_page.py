@@ -313,7 +313,7 @@ def test_the_player_shows_the_search(open_page: Any, make: Callable[..., Path], 
     for number, step in enumerate(map(_step, _steps(vocabulary, tokens, steps))):
         page.fill("#step", str(number + 2))  # after two layers of the encoder
         names = [token.strip() or "␣" for token, _, _ in step["candidates"]]
-        assert page.locator("#candidates bdi").all_text_contents() == [n.replace("</s>", "(end)") for n in names]
+        assert page.locator("#mechanism .candidate").all_text_contents() == [n.replace("</s>", "⟨end⟩") for n in names]
         kinds = [f"{fate}{' wins' if wins else ''}" for *_, fate, wins in step["nodes"]]
         drawn = page.locator("#tree g g").evaluate_all("all => all.map(group => group.getAttribute('class'))")
         assert [kind.replace(" current", "") for kind in drawn[-len(kinds) :]] == kinds

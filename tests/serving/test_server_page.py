@@ -270,7 +270,7 @@ def test_the_search_is_played(page: Any, models: dict[str, Path]) -> None:
     page.wait_for_selector("#player:not([hidden])")
     _, steps = RuntimeTranslator(models["ko-en"], threads=1).trace(LINE)
     page.fill("#step", "2")  # after two layers of the encoder
-    listed = page.locator("#candidates bdi").all_text_contents()
+    listed = page.locator("#mechanism .candidate").all_text_contents()
     assert len(listed) == min(6, len(steps[0].candidates))
     assert page.locator("#tree g g").count() > 1
     page.click("#open-player")

@@ -127,7 +127,7 @@ def test_the_player_steps_by_buttons_and_keys(open_page: Any, explanation: Calla
     page = open_page(explained)
     assert page.inner_text("#step-status") == "Step 1 of 8: encoder layer 1 of 2: each word attends to the others"
     assert page.is_visible("#encoding-canvas")
-    assert not page.is_visible("#candidates")
+    assert page.locator("#mechanism .candidate").count() == 0
     page.click("#forth")
     page.click("#forth")
     assert page.inner_text("#step-status").startswith("Step 3 of 8: predicts 저는, probability 75.0 %; attends to ")
@@ -147,8 +147,9 @@ def test_the_player_steps_by_buttons_and_keys(open_page: Any, explanation: Calla
     page.keyboard.press("ArrowRight")
     page.keyboard.press("ArrowRight")
     weights = explained.shown_weights()[0]
-    assert f"{weights.max():.2f}" in page.inner_text("#context-text")
-    assert page.locator("#candidates .chosen").inner_text().split() == ["저는", "75.0", "%"]
+    assert page.locator("#context-text").text_content().startswith(f"c = {weights.max():.2f} h(")
+    assert page.locator("#mechanism .candidate.chosen").text_content() == "저는"
+    assert "저는 75.0 %" in page.get_attribute("#mechanism svg", "aria-label")
     page.select_option("#speed", "4")
     page.click("#play")
     page.locator("#step-status", has_text="Step 8 of 8").wait_for()
@@ -176,9 +177,9 @@ def test_the_end_and_a_lone_space_are_named_apart(open_page: Any, explanation: C
     page = open_page(replace(explained, steps=tuple(steps)))
     page.focus("#player")
     page.keyboard.press("End")
-    assert page.locator("#candidates bdi").all_inner_texts() == ["(end)", "␣"]
+    assert page.locator("#mechanism .candidate").all_text_contents() == ["⟨end⟩", "␣"]
     page.click("#language")
-    assert page.locator("#candidates bdi").all_inner_texts() == ["(끝)", "␣"]
+    assert page.locator("#mechanism .candidate").all_text_contents() == ["⟨끝⟩", "␣"]
 
 
 def test_a_printed_page_is_light_in_dark_mode_too(open_page: Any, explanation: Callable[..., ExplanationData]) -> None:
@@ -202,27 +203,17 @@ def test_a_printed_figure_is_light_in_dark_mode_too(browser: Any, bread: Alignme
     assert page.evaluate(ink) == "rgb(26, 29, 33)"
 
 
-@pytest.mark.slow
-def test_names_of_directions_fit_a_phone(open_page: Any, without_attention: ExplanationData) -> None:
-    page = open_page(without_attention, viewport={"width": 400, "height": 800})
-    ink = page.evaluate(
-        """() => { const c = document.getElementById('encoding-canvas'), d = c.getContext('2d').getImageData(c.width - 2, 0, 2, 20);
-        return d.data.some((value, i) => i % 4 === 3 && value > 0); }"""
-    )
-    assert not ink, "no letter reaches the right edge"
-
-
 def test_a_model_without_attention_is_played_with_its_states(
     open_page: Any, without_attention: ExplanationData
 ) -> None:
     page = open_page(without_attention)
-    for hidden in ("#attention", "#figure", "#scale", "#numbers", "#agreement", "#vectors"):
+    for hidden in ("#attention", "#figure", "#scale", "#numbers", "#agreement", "#encoding", "#score-note"):
         assert not page.is_visible(hidden), hidden
     assert page.inner_text("#title") == "I go"
     assert page.inner_text("#source-line") == "나는 간다"
     status = "#step-status"
-    assert page.inner_text(status) == "Step 1 of 6: the encoder reads 나는 and, from the end, (end)"
-    painted = "() => document.getElementById('encoding-canvas').toDataURL()"
+    assert page.inner_text(status) == "Step 1 of 6: the encoder reads 나는 and, from the end, ⟨end⟩"
+    painted = "() => document.querySelectorAll('#mechanism .lit rect[fill]').length"
     before = page.evaluate(painted)
     page.focus("#player")
     page.keyboard.press("ArrowRight")
@@ -231,15 +222,15 @@ def test_a_model_without_attention_is_played_with_its_states(
     assert page.inner_text(status).endswith("all is read: the outlined states are handed over to the decoder")
     page.keyboard.press("ArrowRight")
     assert page.inner_text(status) == "Step 4 of 6: predicts I, probability 75.0 %"
-    assert page.is_visible("#vectors-canvas")
-    assert page.is_visible("#state-canvas")
+    assert page.locator("#mechanism .handed").count() == 2
+    assert page.locator("#mechanism .dim").count() == 0
     assert not page.is_visible("#step-attention")
-    assert "one vector" not in page.inner_text("#vectors-name")
+    assert "one vector" not in page.locator("#handed-text").text_content()
     assert page.locator("#tree text").count() == 2
     page.keyboard.press("End")
     assert "ends the sentence" in page.inner_text(status)
     page.click("#language")
-    assert page.inner_text("#vectors-name").startswith("넘어가는 것: 두 방향의 마지막 상태")
+    assert page.locator("#handed-text").text_content().startswith("넘어가는 것: 두 방향의 마지막 상태")
 
 
 def test_all_heads_of_a_word_are_shown_in_colours(open_page: Any, explanation: Callable[..., ExplanationData]) -> None:
@@ -435,6 +426,5 @@ def test_caption_page_highlights_the_cells_that_a_word_attends_to(
     page.click("#forth")
     assert page.inner_text("#step-status").startswith("Step 2 of 4: predicts red")
     assert colour_at(0.125, 0.5, ".step-image") == red
-    assert not page.is_visible("#context")
     page.click("#language")
     assert page.inner_text("#queries-name") == "캡션"

@@ -11,20 +11,22 @@ const explanationPage = (() => {
     attends: "attends to", attended: "is attended by", nothing: "nothing", words: "words", other: "한국어",
     player: "Step by step: the encoder reads, the decoder writes", first: "First step", back: "Previous step", play: "Play", pause: "Pause",
     forth: "Next step", step: "Step", speed: "Speed", attention: "Attention to the source",
-    context: "Context: source words by their weight", candidates: "Candidates for the next token", output: "Output so far",
+    candidates: "Candidates for the next token", output: "Output so far",
+    sourceRow: "words", stateRow: "states h", scoreRow: "scores e", weightRow: "weights α", contextRow: "context c", handedRow: "handed over",
+    startMark: "⟨start⟩", query: "query", outputLayer: "output layer, softmax", nextWord: "next word", readNext: "read next ↑", wordBefore: "word before",
+    encoderLayers: (count) => `encoder: ${count} layers of self-attention`, decoderLayers: (count) => (count ? `decoder: ${count} layers` : "decoder"), meanOfHeads: (count) => `scores and softmax of ${count} heads; their mean`,
+    scoreNote: "Scores are shown from the highest one down: softmax depends on their differences alone.",
     tree: "Search tree: hypotheses kept, ended and pruned", wins: "the translation", kept: "kept", ended: "ended",
-    pruned: "pruned", end: "(end)", rest: "rest", of: "of", writes: "predicts", ends: "ends the sentence", probability: "probability",
+    pruned: "pruned", end: "⟨end⟩", of: "of", writes: "predicts", ends: "ends the sentence", probability: "probability",
     edit: "Another sentence", translate: "Translate and compare", waiting: "Waiting for the server …", before: "before", after: "now",
     show: "Show this one", shown: "Shown below", failed: "The server answered with an error:", empty: "Enter a sentence first.",
     trust: "Attention shows where the model looked, not what its output depends on.",
     agreement: (head, parts) => `How far it agrees with what the output depends on (${head}): ${parts}. (1: same order, 0: unrelated; “attribution” shows the measures.)`,
     measured: (head, parts, count) => `How far it agrees with what the output depends on (${head}, measured on ${count} other sentences when this page was made): ${parts}. (1: same order, 0: unrelated.)`,
-    state: "State of the decoder", forwards: "state, reading forwards ↓", backwards: "state, reading backwards ↑", directions: ["forwards ↓", "backwards ↑"],
     reads: "attends", isRead: "is attended to", encoding: "Encoder",
     readsToken: (forth, back) => (back === undefined ? `the encoder reads ${forth}` : `the encoder reads ${forth} and, from the end, ${back}`),
     allRead: "all is read: the outlined states are handed over to the decoder",
     layerReads: (layer, count) => `encoder layer ${layer} of ${count}: each word attends to the others`,
-    numbersDrawn: (drawn, size) => (drawn < size ? ` (${drawn} of ${size} numbers)` : ""),
     handed: (count) => (count > 1 ? "What is handed over: the last state of each direction, all that the decoder gets of the source" : "What is handed over: the last state, one vector, all that the decoder gets of the source"),
     headsHint: "Colours are heads; a line and a square are as strong as the weight.",
     unknown: "unknown", gradient: "gradient × input", erasure: "word erasure",
@@ -43,20 +45,22 @@ const explanationPage = (() => {
     attends: "→ 주목한 곳:", attended: "← 주목한 단어:", nothing: "없음", words: "단어", other: "English",
     player: "한 단계씩: 인코더가 읽고 디코더가 쓰기", first: "처음으로", back: "이전 단계", play: "재생", pause: "멈춤",
     forth: "다음 단계", step: "단계", speed: "속도", attention: "원문에 대한 어텐션",
-    context: "문맥: 가중치에 따른 원문 단어", candidates: "다음 토큰 후보", output: "지금까지의 출력",
+    candidates: "다음 토큰 후보", output: "지금까지의 출력",
+    sourceRow: "단어", stateRow: "상태 h", scoreRow: "점수 e", weightRow: "가중치 α", contextRow: "컨텍스트 c", handedRow: "넘어감",
+    startMark: "⟨시작⟩", query: "쿼리", outputLayer: "출력층, softmax", nextWord: "다음 단어", readNext: "다음 입력 ↑", wordBefore: "앞 단어",
+    encoderLayers: (count) => `인코더: 셀프 어텐션 ${count}층`, decoderLayers: (count) => (count ? `디코더 ${count}층` : "디코더"), meanOfHeads: (count) => `헤드 ${count}개의 점수와 softmax, 그 평균`,
+    scoreNote: "점수는 가장 높은 것을 0으로 하여 나타냅니다. softmax는 점수의 차이에만 달려 있습니다.",
     tree: "탐색 트리: 유지, 완료, 제거된 가설", wins: "번역문", kept: "유지", ended: "완료",
-    pruned: "제거", end: "(끝)", rest: "나머지", of: "/", writes: "예측:", ends: "문장 끝", probability: "확률",
+    pruned: "제거", end: "⟨끝⟩", of: "/", writes: "예측:", ends: "문장 끝", probability: "확률",
     edit: "다른 문장", translate: "번역해서 비교", waiting: "서버 응답을 기다리는 중 …", before: "이전", after: "지금",
     show: "이것을 보기", shown: "아래에 표시됨", failed: "서버가 오류로 응답했습니다:", empty: "먼저 문장을 입력하세요.",
     trust: "어텐션은 모델이 어디에 주목했는지를 보일 뿐, 출력이 무엇에 의존하는지는 말하지 않습니다.",
     agreement: (head, parts) => `${head}의 어텐션과 기여도의 순위 상관: ${parts}. 1이면 순서가 같고 0이면 관계가 없습니다. 기여도는 보기에서 “기여도”를 고르면 볼 수 있습니다.`,
     measured: (head, parts, count) => `${head}의 어텐션과 기여도의 순위 상관(이 페이지를 만들 때 다른 문장 ${count}개로 잰 값): ${parts}. 1이면 순서가 같고 0이면 관계가 없습니다.`,
-    state: "디코더의 상태", forwards: "앞에서부터 읽은 상태 ↓", backwards: "뒤에서부터 읽은 상태 ↑", directions: ["앞에서부터 ↓", "뒤에서부터 ↑"],
     reads: "주목하는 쪽", isRead: "주목받는 쪽", encoding: "인코더",
     readsToken: (forth, back) => (back === undefined ? `인코더가 읽는 토큰: ${forth}` : `인코더가 읽는 토큰: 앞에서 ${forth}, 뒤에서 ${back}`),
     allRead: "다 읽었습니다. 테두리를 두른 상태가 디코더로 넘어갑니다",
     layerReads: (layer, count) => `인코더 ${layer}층(전체 ${count}층): 단어마다 다른 단어에 주목합니다`,
-    numbersDrawn: (drawn, size) => (drawn < size ? ` (숫자 ${size}개 가운데 ${drawn}개)` : ""),
     handed: (count) => (count > 1 ? "넘어가는 것: 두 방향의 마지막 상태. 디코더가 원문에 대해 받는 전부입니다" : "넘어가는 것: 마지막 상태, 벡터 하나. 디코더가 원문에 대해 받는 전부입니다"),
     headsHint: "색은 헤드이고, 선과 네모는 가중치만큼 진합니다.",
     unknown: "알 수 없음", gradient: "기울기 × 입력", erasure: "단어 제거",
@@ -651,12 +655,13 @@ const explanationPage = (() => {
     find("first").disabled = find("back").disabled = current === 0;
     find("forth").disabled = current === last();
     const isEncoding = current < encoding();
-    find("encoding").hidden = !isEncoding;
+    find("encoding").hidden = !isEncoding || Boolean(data.states);
     document.querySelector(".stage").hidden = isEncoding;
-    find("vectors").hidden = isEncoding || !data.states || !data.states.is_all;
     find("search").hidden = isEncoding;
     if (isEncoding) showEncoder(current);
     else showDecoder(current - encoding());
+    find("score-note").hidden = isEncoding || !hasCross() || (data.layers[crossLayer()[0]].shape[0] > 1 && crossLayer()[1] === null);
+    drawMechanism(isEncoding ? current : encoding() - 1, isEncoding ? null : current - encoding());
   }
 
   const stepName = () => `${labels.step} ${current + 1} ${labels.of} ${last() + 1}: `;
@@ -674,14 +679,6 @@ const explanationPage = (() => {
     return brush;
   }
 
-  function strip(brush, { numbers, largest }, x, y, width, height) { // a vector, in colours that diverge from 0
-    const cell = width / numbers.length;
-    numbers.forEach((value, n) => {
-      brush.fillStyle = colours().signed[Math.round(100 * (value / largest + 1))];
-      brush.fillRect(x + n * cell, y, Math.ceil(cell), height);
-    });
-  }
-
   function writeOn(brush, text, x, y, { align = "left", muted = false, size = 14 } = {}) {
     brush.font = `${size}px ${FONT}`;
     brush.fillStyle = muted ? colours().muted : colours().ink;
@@ -690,37 +687,9 @@ const explanationPage = (() => {
   }
 
   function showEncoder(e) {
-    find("encoding-name").textContent = labels.encoding + (data.states ? labels.numbersDrawn(data.states.drawn[0], data.states.sizes[0]) : "");
-    if (data.states) showStates(e);
-    else showReading(e);
-  }
-
-  function showStates(e) {
+    if (!data.states) { showReading(e); return; }
     const { tokens, directions: K } = data.states, S = tokens.length, words = tokens.map(tokenLabel);
-    const isDone = e === S - 1;
-    find("step-status").textContent = stepName() + (isDone ? labels.allRead : labels.readsToken(words[e], K > 1 ? words[S - 1 - e] : undefined));
-    const HIGH = 30, TOP = 26, left = Math.ceil(widest(words, 15, 140)) + 16, room = Math.max(300, find("encoding").clientWidth - 4);
-    const width = Math.min(520, Math.max(110, (room - left - 22 * (K - 1) - 6) / K));
-    const brush = brushOf("encoding-canvas", left + K * width + 22 * (K - 1) + 6, TOP + S * HIGH + 4);
-    find("encoding-canvas").setAttribute("aria-label", find("step-status").textContent);
-    pen.font = `12px ${FONT}`;
-    const isWide = [labels.forwards, labels.backwards].every((name) => pen.measureText(name).width <= width);
-    const names = isWide ? [labels.forwards, labels.backwards] : labels.directions;
-    for (let k = 0; k < K; k++) writeOn(brush, names[k], left + k * (width + 22), 10, { muted: true, size: 12 });
-    words.forEach((word, s) => {
-      const y = TOP + s * HIGH, isRead = [s <= e, K > 1 && s >= S - 1 - e];
-      pen.font = `15px ${FONT}`;
-      writeOn(brush, elided(word, 140), left - 10, y + 11, { align: "right", muted: !(isRead[0] || isRead[1]), size: 15 });
-      for (let k = 0; k < K; k++) {
-        const x = left + k * (width + 22), isNow = s === (k ? S - 1 - e : e);
-        if (isRead[k]) strip(brush, data.states.encoder(s, k), x, y, width, 22);
-        brush.strokeStyle = isNow ? (isDone ? colours().link : colours().ink) : colours().grid;
-        brush.lineWidth = isNow ? 2.5 : 1;
-        brush.strokeRect(x - 1.5, y - 1.5, width + 3, 25);
-      }
-    });
-    const area = find("encoding-figure"), y = TOP + e * HIGH;
-    if (y < area.scrollTop || y + HIGH > area.scrollTop + area.clientHeight) area.scrollTop = y - area.clientHeight / 2;
+    find("step-status").textContent = stepName() + (e === S - 1 ? labels.allRead : labels.readsToken(words[e], K > 1 ? words[S - 1 - e] : undefined));
   }
 
   function showReading(e) { // each word (left) reads words (right), by the mean of the heads
@@ -754,24 +723,11 @@ const explanationPage = (() => {
   // --- the player: the decoder
 
   function showDecoder(t) {
-    const S = data.source.length, { candidates } = data.steps[t], chosen = candidates.find((candidate) => candidate[2]);
-    const cross = hasCross(), word = (s) => (s === S ? labels.special : data.source[s]);
-    let strongest = null;
-    find("step-attention").hidden = !cross && !data.image;
-    find("context").parentNode.hidden = !cross || Boolean(data.image);
-    if (cross) strongest = showAttention(t, word);
-    else if (data.image) find("step-source").replaceChildren(stepImage(null));
-    if (!find("vectors").hidden) showVectors(t);
-    describeStep(t, chosen, strongest, word);
-    find("candidates").replaceChildren(...candidates.map(([token, probability, isChosen]) => {
-      const line = element("div", "", { class: `candidate${isChosen ? " chosen" : ""}`, role: "listitem" });
-      const bar = element("div", "", { class: "probability" });
-      bar.style.width = `${100 * probability}%`;
-      const holder = element("div");
-      holder.append(bar);
-      line.append(element("bdi", tokenLabel(token)), holder, element("span", percent(probability), { class: "share" }));
-      return line;
-    }));
+    const S = data.source.length, cross = hasCross(), word = (s) => (s === S ? labels.special : data.source[s]);
+    find("step-attention").hidden = !data.image;
+    const weights = cross ? stepWeights(t) : null, best = cross ? weights.indexOf(Math.max(...weights)) : -1;
+    if (data.image) find("step-source").replaceChildren(stepImage(cross ? weights.slice(0, S) : null));
+    describeStep(t, data.steps[t].candidates.find((candidate) => candidate[2]), best < 0 ? null : { s: best, w: weights[best] }, word);
     find("output").replaceChildren(...data.tokens.slice(0, data.steps.length - 1).map((token, p) => {
       const state = p < t ? "" : p === t ? " current" : " future";
       return element("span", token.trim() || "␣", { class: `token${state}${token.startsWith(" ") ? "" : " joined"}` });
@@ -779,35 +735,9 @@ const explanationPage = (() => {
     drawTree(t);
   }
 
-  function showAttention(t, word) { // to the source, and the context; returns the strongest weight
-    const [index, head] = crossLayer(), layer = data.layers[index], S = data.source.length;
-    const weights = attentionRow(layer, layer.shape[0] > 1 ? head : 0, Math.min(layer.shape[1] - 1, t)), largest = Math.max(...weights, 0.001);
-    const sorted = weights.map((w, s) => ({ w, s })).sort((a, b) => b.w - a.w);
-    find("step-source").replaceChildren(...(data.image ? [stepImage(weights.slice(0, S))] : data.source.map((text, s) => {
-      const token = element("span", text, { class: "token", lang: data.langs.source[s] });
-      tint(token, weights[s], Math.max(0.5, largest));
-      return token;
-    })));
-    drawContext(sorted.filter(({ w }) => w >= 0.04), word);
-    find("context-text").textContent = sorted.slice(0, 4).filter(({ w }) => w >= 0.005).map(({ w, s }) => `${word(s)} ${w.toFixed(2)}`).join(" + ");
-    return sorted[0];
-  }
-
-  function showVectors(t) { // what is handed over, and the decoder's state
-    const { directions: K } = data.states, width = Math.max(280, Math.min(720, find("vectors").clientWidth - 4));
-    find("vectors-name").textContent = labels.handed(K) + labels.numbersDrawn(data.states.drawn[0], data.states.sizes[0]);
-    const handed = brushOf("vectors-canvas", width, K * 30), own = brushOf("state-canvas", width, 26);
-    find("vectors-canvas").setAttribute("aria-label", find("vectors-name").textContent);
-    find("state-canvas").setAttribute("aria-label", labels.state);
-    for (let k = 0; k < K; k++) {
-      strip(handed, data.states.handed(k), 2, 30 * k + 2, width - 4, 22);
-      handed.strokeStyle = colours().link;
-      handed.lineWidth = 2;
-      handed.strokeRect(1, 30 * k + 1, width - 2, 24);
-    }
-    strip(own, data.states.decoder(t), 2, 2, width - 4, 22);
-    own.strokeStyle = colours().rule;
-    own.strokeRect(1, 1, width - 2, 24);
+  function stepWeights(t) { // source words, then special tokens
+    const [index, head] = crossLayer(), layer = data.layers[index];
+    return attentionRow(layer, layer.shape[0] > 1 ? head : 0, Math.min(layer.shape[1] - 1, t));
   }
 
   function stepImage(weights) { // the image under the attention of this step; as it is without attention
@@ -830,21 +760,178 @@ const explanationPage = (() => {
     find("step-status").textContent = `${stepName()}${event}${chosen ? `, ${labels.probability} ${percent(chosen[1])}` : ""}${attends}`;
   }
 
-  function drawContext(parts, word) { // segments stay in place, so that their growth can be animated
-    const context = find("context"), rest = Math.max(0, 1 - parts.reduce((sum, { w }) => sum + w, 0));
-    const all = [...parts.sort((a, b) => a.s - b.s).map(({ w, s }) => [word(s), w]), ...(rest > 0.005 ? [[labels.rest, rest]] : [])];
-    while (context.children.length > all.length) context.lastChild.remove();
-    while (context.children.length < all.length) context.append(element("span"));
-    all.forEach(([text, w], i) => {
-      const part = context.children[i], isRest = i === all.length - 1 && rest > 0.005;
-      part.textContent = w >= 0.09 ? text : "";
-      part.title = `${text} ${w.toFixed(2)}`;
-      part.style.flexBasis = `${100 * w}%`;
-      const index = isRest ? 0 : Math.max(12, level(w, 1));
-      part.style.background = isRest ? "" : colours().scale[index];
-      part.style.color = isRest ? colours().muted : colours().text[index];
-    });
+  // --- the player: the mechanism, one diagram that stays whole while each step lights its parts
+
+  /** The source words of the diagram, the strongest where not all fit: [index, text, its tokens]; the end of the sentence is −1. */
+  function sourceColumns(fit, weights, at) {
+    const { states } = data, ofTokens = states ? states.words : [];
+    const columns = data.source.map((text, s) => [s, text, ofTokens.flatMap((word, token) => (word === s ? [token] : []))]);
+    if (states ? states.is_all : weights && weights[columns.length] >= 0.005) columns.push([-1, labels.end, ofTokens.flatMap((word, token) => (word < 0 ? [token] : []))]);
+    if (columns.length <= fit) return columns;
+    const now = Math.max(0, columns.findIndex(([, , tokens]) => tokens.includes(at)));
+    const strength = ([s], i) => (weights ? weights[s < 0 ? data.source.length : s] : -Math.abs(i - now));
+    const kept = new Set(columns.map((column, i) => [strength(column, i), i]).sort((a, b) => b[0] - a[0]).slice(0, fit).map(([, i]) => i));
+    return columns.filter((_, i) => kept.has(i));
   }
+
+  /** Draw the model in step e of the encoder, or in step t of the decoder: words, states, scores, softmax, Σ, next word. */
+  function drawMechanism(e, t) {
+    const area = find("mechanism"), { states } = data, isDecoding = t !== null, cross = hasCross(), isBefore = cross && states?.order === "bahdanau";
+    const W = Math.max(540, Math.min(880, area.clientWidth - 2)), GUTTER = 76, RIGHT = 190, x0 = W - RIGHT, middle = x0 + RIGHT / 2, room = x0 - 46 - GUTTER;
+    const [index, head] = cross ? crossLayer() : [], layer = data.layers[index], H = cross ? layer.shape[0] : 0;
+    const weights = cross && isDecoding ? stepWeights(t) : null;
+    const fit = Math.floor(room / 56), columns = sourceColumns(fit, weights, e), hidden = data.source.length - columns.filter(([s]) => s >= 0).length;
+    const wide = Math.min(96, room / columns.length), xOf = (i) => GUTTER + (i + 0.5) * wide, end = GUTTER + columns.length * wide;
+    const K = states ? states.directions : 1, shades = colours();
+    const yState = states ? 38 : 74, bottom = yState + (states ? K * 17 : 18), isHead = H === 1 || (cross && head !== null), yScore = bottom + 44, ySoft = isHead ? yScore + 62 : bottom + 40, yWeight = ySoft + 34, ySum = cross ? yWeight + 84 : bottom + 44;
+    const yQuery = isHead ? yScore - 12 : ySoft + 10, yOwn = cross ? yQuery - 13 : ySum - 13, yNew = isBefore ? ySum + 32 : null, yOut = (yNew ?? ySum) + 38, yNext = yOut + 34 + Math.max(...data.steps.map((each) => each.candidates.length)) * 21;
+    const svg = inSvg("svg", { width: W, height: yNext + 34, viewBox: `0 0 ${W} ${yNext + 34}`, role: "img" });
+    const tip = inSvg("marker", { id: "tip", viewBox: "0 0 8 8", refX: 7, refY: 4, markerWidth: 7, markerHeight: 7, markerUnits: "userSpaceOnUse", orient: "auto" });
+    tip.append(inSvg("path", { d: "M0 0.5L7 4L0 7.5z", fill: shades.muted }));
+    svg.append(tip);
+    let group;
+    const stage = (number, isLit) => svg.append(group = inSvg("g", { class: isLit ? "lit" : "dim", style: `--stage:${number}` }));
+    const text = (x, y, content, attributes = {}) => group.append(inSvg("text", { x, y, "text-anchor": "middle", ...attributes }, content));
+    const box = (x, y, width, height, kind = "") => group.append(inSvg("rect", { x, y, width, height, rx: 5, class: kind }));
+    const wire = (d, kind = "", attributes = {}) => group.append(inSvg("path", { d, class: `wire ${kind}`, ...attributes }));
+    const named = (y, content) => text(0, y, content, { "text-anchor": "start", class: "name" });
+    const fitted = (content, width) => { pen.font = `13px ${FONT}`; return elided(content, width); };
+    const stripAt = ({ numbers, largest }, x, y, width, height) => {
+      const cell = width / numbers.length;
+      numbers.forEach((value, n) => group.append(inSvg("rect", { x: x + n * cell, y, width: cell + 0.3, height, fill: shades.signed[Math.round(100 * (value / largest + 1))], stroke: "none" })));
+      group.append(inSvg("rect", { x, y, width, height, class: "frame" }));
+    };
+
+    // the encoder: words, and a state of each
+    stage(0, true);
+    named(18, labels.sourceRow + (hidden > 0 ? ` (+${hidden})` : ""));
+    columns.forEach(([s, word], i) => text(xOf(i), 18, fitted(word, wide - 6), s >= 0 ? { lang: data.langs.source[s] } : { class: "name" }));
+    stage(0, true);
+    named(yState + 13, labels.stateRow);
+    if (!states) {
+      const layers = data.layers.filter(({ role }) => role === "encoder").length;
+      box(GUTTER, 34, end - GUTTER, 24, "source");
+      text((GUTTER + end) / 2, 50, layers ? labels.encoderLayers(layers) : labels.encoding);
+    }
+    columns.forEach(([, , tokens], i) => {
+      const x = xOf(i), S = states ? states.tokens.length : 0, w = wide - 14;
+      stage(0, true);
+      if (!states) {
+        wire(`M${x} 24V33M${x} 58V73`, "arrow");
+        box(x - 16, yState, 32, 18, "source");
+        text(x, yState + 13, `h${subscript(i + 1)}`);
+        return;
+      }
+      wire(`M${x} 24V${yState - 3}`, "arrow");
+      for (let k = 0; k < K; k++) { // the state after the word's last token has been read in this direction
+        const token = k ? tokens[0] : tokens[tokens.length - 1], isRead = isDecoding || (k ? token >= S - 1 - e : token <= e), y = yState + 17 * k;
+        stage(0, isRead);
+        if (isRead) stripAt(states.encoder(token, k), x - w / 2, y, w, 13);
+        else box(x - w / 2, y, w, 13);
+        if (i + 1 < columns.length) wire(k ? `M${x + wide - w / 2} ${y + 6}H${x + w / 2 + 3}` : `M${x + w / 2} ${y + 6}H${x + wide - w / 2 - 3}`, "arrow");
+      }
+    });
+
+    // attention: scores on the wires, softmax, weights, their sum
+    if (cross) {
+      const top = weights ? Math.max(...columns.map(([s]) => weights[s < 0 ? data.source.length : s])) : 1;
+      stage(1, isDecoding);
+      if (isHead) named(yScore + 12, labels.scoreRow);
+      wire(`M${x0 + 28} ${yQuery}H${isHead ? GUTTER : end + 4}`, `query${isHead ? "" : " arrow"}`);
+      text(end + 8, yQuery - 6, labels.query, { class: "symbol", "text-anchor": "start" });
+      columns.forEach(([s], i) => {
+        const x = xOf(i), w = weights ? weights[s < 0 ? data.source.length : s] : 0, score = w > 0 ? Math.log(w / top) : -Infinity;
+        stage(1, isDecoding);
+        wire(`M${x} ${bottom + 2}V${isHead ? yScore - 3 : ySoft - 3}`, "arrow");
+        if (isHead) {
+          const high = Math.max(1, 34 * (1 + Math.max(-6.9, score) / 6.9));
+          group.append(inSvg("rect", { x: x - 14, y: yScore + 34 - high, width: 28, height: weights ? high : 1, class: "score" }));
+          if (weights) text(x, yScore + 48, score > -6.9 ? (score > -0.05 ? "0" : score.toFixed(1).replace("-", "−")) : "< −6.9", { class: "number" });
+          wire(`M${x} ${yScore + 52}V${ySoft - 2}`);
+        }
+        stage(2, isDecoding);
+        wire(`M${x} ${ySoft + 20}V${yWeight + 40 - 40 * w}`);
+        group.append(inSvg("rect", { x: x - 14, y: yWeight + 40 - Math.max(1, 40 * w), width: 28, height: Math.max(1, 40 * w), fill: shades.scale[Math.max(12, level(w, 1))], stroke: "none" }));
+        text(x, yWeight + 53, digits(w), { class: "number" });
+        stage(3, isDecoding);
+        if (w >= 0.005) wire(`M${x} ${yWeight + 58}C${x} ${ySum} ${x} ${ySum} ${end + 10} ${ySum}`, "value", { style: `stroke-width:${(0.6 + 6 * w).toFixed(2)};opacity:${(0.2 + 0.8 * w).toFixed(2)}` });
+      });
+      stage(2, isDecoding);
+      box(GUTTER, ySoft, end - GUTTER, 20, "soft");
+      text((GUTTER + end) / 2, ySoft + 14, isHead ? "softmax" : labels.meanOfHeads(H));
+      named(yWeight + 32, labels.weightRow);
+      stage(3, isDecoding);
+      group.append(inSvg("circle", { cx: end + 20, cy: ySum, r: 11, class: "sum" }));
+      text(end + 20, ySum + 5, "Σ");
+      wire(`M${end + 31} ${ySum}H${isBefore ? middle : middle - 13}`, isBefore ? "value" : "arrow value");
+      text((end + 31 + x0) / 2, ySum - 6, "c", { class: "symbol" });
+      named(ySum + 4, labels.contextRow);
+      if (weights) {
+        const parts = weights.slice(0, data.source.length).map((w, s) => [w, s]).sort((a, b) => b[0] - a[0]).filter(([w], i) => i < 3 && w >= 0.005);
+        const rest = 1 - parts.reduce((sum, [w]) => sum + w, 0) >= 0.005 ? " + …" : "";
+        text(GUTTER, ySum + 46, fitted(`c = ${parts.map(([w, s]) => `${w.toFixed(2)} h(${data.source[s]})`).join(" + ")}${rest}`, x0 - GUTTER - 30), { "text-anchor": "start", id: "context-text" });
+      }
+    } else if (states) { // the last states alone
+      stage(1, isDecoding || e === states.tokens.length - 1);
+      for (let k = 0; k < K; k++) {
+        const x = k ? xOf(0) : xOf(columns.length - 1);
+        wire(`M${x} ${yState + 17 * k + 13}V${ySum}H${x0 - 3}`, "arrow value");
+        box(x - wide / 2 + 5, yState + 17 * k - 2, wide - 10, 17, "handed");
+      }
+      named(ySum + 4, labels.handedRow);
+      text(GUTTER, ySum + 24, fitted(labels.handed(K), x0 - GUTTER - 20), { "text-anchor": "start", class: "name", id: "handed-text" });
+    }
+
+    // the decoder: the word before, its state, the next word
+    const own = (y, name, place) => {
+      if (states && place >= 0) stripAt(states.decoder(place), x0 + 30, y, RIGHT - 40, 26);
+      else box(x0 + 30, y, RIGHT - 40, 26, "target");
+      text(x0 + 14, y + 10, name, { class: "symbol" });
+      if (!states) text(middle + 10, y + 18, labels.decoderLayers(data.layers.filter(({ role }) => role === "decoder").length));
+    };
+    const before = isDecoding && t > 0 ? tokenLabel(data.tokens[t - 1]) : labels.startMark;
+    stage(0, isDecoding);
+    text(x0 + 24, 19, labels.wordBefore, { class: "name", "text-anchor": "end" });
+    box(x0 + 30, 4, RIGHT - 40, 22, "target");
+    text(middle + 10, 19, fitted(before, RIGHT - 50));
+    if (isBefore) {
+      wire(`M${W - 10} 15H${W - 2}V${yNew + 13}H${W - 6}`, "arrow");
+      own(yOwn, "sₜ₋₁", isDecoding ? t - 1 : -1);
+      stage(3, isDecoding);
+      wire(`M${middle} ${yOwn + 26}V${yNew - 3}`, "arrow");
+      own(yNew, "sₜ", isDecoding ? t : -1);
+    } else {
+      wire(`M${middle + 10} 27V${yOwn - 3}`, "arrow");
+      own(yOwn, "sₜ", isDecoding ? t : -1);
+      if (cross) wire(`M${middle} ${yOwn + 26}V${ySum - 13}`, "arrow");
+    }
+    if (cross) {
+      stage(3, isDecoding);
+      if (!isBefore) group.append(inSvg("circle", { cx: middle, cy: ySum, r: 11, class: "sum" }));
+      if (!isBefore) text(middle, ySum + 5, "+");
+    }
+    stage(4, isDecoding);
+    wire(`M${middle} ${yNew ? yNew + 26 : cross ? ySum + 11 : ySum + 13}V${yOut - 3}`, "arrow");
+    box(x0 + 30, yOut, RIGHT - 40, 22, "target");
+    text(middle + 10, yOut + 15, labels.outputLayer);
+    const { candidates } = isDecoding ? data.steps[t] : { candidates: [] };
+    candidates.forEach(([token, probability, isChosen], i) => {
+      const y = yOut + 30 + i * 21;
+      text(x0 + 74, y + 12, fitted(tokenLabel(token), 70), { "text-anchor": "end", class: `candidate${isChosen ? " chosen" : ""}` });
+      group.append(inSvg("rect", { x: x0 + 80, y, width: Math.max(1, probability * (RIGHT - 134)), height: 15, rx: 2, stroke: "none", fill: shades.scale[isChosen ? 70 : 30] }));
+      text(W - 8, y + 12, percent(probability), { class: "number", "text-anchor": "end" });
+    });
+    stage(5, isDecoding);
+    box(x0 + 30, yNext, RIGHT - 40, 26, "next");
+    const chosen = candidates.find((candidate) => candidate[2]);
+    text(middle + 10, yNext + 18, chosen ? fitted(tokenLabel(chosen[0]), RIGHT - 50) : labels.nextWord, { class: "chosen" });
+    if (isDecoding && t < data.steps.length - 1) text(x0 + 20, yNext + 18, labels.readNext, { class: "name", "text-anchor": "end" });
+    const listed = candidates.map(([token, probability]) => `${tokenLabel(token)} ${percent(probability)}`);
+    svg.setAttribute("aria-label", [find("step-status").textContent, ...(listed.length ? [`${labels.candidates}: ${listed.join(", ")}`] : [])].join(". "));
+    area.replaceChildren(svg);
+  }
+
+  const subscript = (number) => [...String(number)].map((digit) => "₀₁₂₃₄₅₆₇₈₉"[digit]).join("");
 
   function drawTree(now) { // the search tree up to this step, in the place of the whole, so that nothing moves
     const steps = data.steps.slice(0, now + 1), WIDTH = 92, HEIGHT = 24, positions = [];
@@ -885,6 +972,7 @@ const explanationPage = (() => {
     clearTimeout(timer);
     timer = null;
     find("play").textContent = on ? labels.pause : labels.play;
+    find("mechanism").classList.toggle("plays", on);
     if (!on) return;
     if (current === last()) step(0);
     const next = () => { // the encoder goes twice as fast

@@ -150,7 +150,6 @@ def _states(translator: Translator, text: str, readings: Readings) -> States | N
     model.eval()
     encoded = encoder(Batch.of([ids], model.device))
     directions = 2 if encoder.layers[0].bidirectional else 1
-    last = encoded.summary[0, len(encoder.layers) - 1]  # the hidden state of the highest layer
     source = model.decoder.prepare(encoded)
     state, tops = model.begin(source), []
     for token in (BOS, *translator.tokenizer.target.ids(readings.target)[:-1]):
@@ -159,7 +158,6 @@ def _states(translator: Translator, text: str, readings: Readings) -> States | N
     return States(
         tuple(translator.tokenizer.source.tokens(ids)),
         encoded.outputs[0].view(len(ids), directions, -1).float().cpu().numpy(),
-        last.view(directions, -1).float().cpu().numpy(),
         torch.stack(tops).float().cpu().numpy(),
         not source.memories,
         readings.source_words,

@@ -1,27 +1,19 @@
-"""Frames of an encoder at work: the states of a recurrent one grow token by token; in each layer of a Transformer
-words read each other.
-"""
+"""Frames of a Transformer's encoder at work: in each layer words attend to each other."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-import numpy as np
-import numpy.typing as npt
-
-from regard.visualisation.colours import level, signed_paint
+from regard.visualisation.colours import level
 from regard.visualisation.explanation_data import ExplanationData, LayerWeights, token_label
-from regard.visualisation.figure import MARGIN, MIDLINE, Box, Mark, Polyline, Text, curve
+from regard.visualisation.figure import MARGIN, MIDLINE, Mark, Polyline, Text, curve
 from regard.visualisation.fonts import elide
-from regard.visualisation.states import States
 
 ROW, SIZE, LABEL = 30.0, 16.0, 130.0  # pixels of a row, of its text, and the widest text
 NAMES, NAME_SIZE = 24.0, 12.0  # pixels above the rows for the names of the columns, and of their text
 ROWS = 14
-"""Tokens in view; of a longer source those around the one that is read."""
-NUMBERS, VECTOR_NUMBERS = 32, 64
-"""Numbers drawn of a state in a row, and of a vector that stands alone."""
-GAP, STRIP = 22.0, 18.0  # pixels between two directions; height of a strip
+"""Words in view."""
+STRIP = 18.0  # pixels of a row that hold a word
 LEAST = 0.02
 """Weights below are not drawn."""
 ARCS = 300.0
@@ -39,24 +31,9 @@ def encoding_heading(data: ExplanationData, step: int) -> str:
     return "Encoder: it reads " + ", from the end ".join(token_label(token) or "␣" for token in read)
 
 
-def encoding_height(data: ExplanationData) -> float:
-    """Return the height in pixels of every frame of the encoder."""
-    rows = len(data.states.tokens) if data.states else len(data.source)
-    return NAMES + min(rows, ROWS) * ROW
-
-
-def encoding_marks(data: ExplanationData, step: int, width: float) -> Iterator[Mark]:
-    """Draw a step of the encoder, `width` pixels wide."""
-    if data.states is not None:
-        yield from _states(data.states, step, width)
-    else:
-        yield from _reading(data.source, data.encoder_layers[step])
-
-
-def vector_marks(vector: npt.NDArray[np.float32], width: float) -> Iterator[Mark]:
-    """Draw the first numbers of a vector as a strip, in colours that diverge from 0."""
-    numbers = vector[:VECTOR_NUMBERS]
-    yield from _strip(numbers, MARGIN, 0.0, width - 2 * MARGIN, float(np.abs(numbers).max(initial=0)))
+def reading_height(data: ExplanationData) -> float:
+    """Return the height in pixels of the words that attend to each other."""
+    return 0.0 if data.states else NAMES + min(len(data.source), ROWS) * ROW
 
 
 def _in_view(count: int, middle: int) -> range:
@@ -65,38 +42,7 @@ def _in_view(count: int, middle: int) -> range:
     return range(first, min(count, first + ROWS))
 
 
-def _states(states: States, step: int, width: float) -> Iterator[Mark]:
-    """Draw a row for each token, with the state of each direction once it has read so far.
-
-    The state that a direction has just computed is outlined; after the last token it is what is handed over.
-    """
-    S, directions = len(states.tokens), states.directions
-    read, largest = states.read_until(step + 1), float(np.abs(states.encoder[..., :NUMBERS]).max(initial=0))
-    strip = (width - 2 * MARGIN - LABEL - (directions - 1) * GAP) / directions
-    lefts = [MARGIN + LABEL + direction * (strip + GAP) for direction in range(directions)]
-    names = ("state, reading forwards ↓", "state, reading backwards ↑")
-    yield from (Text(x, NAME_SIZE, name, NAME_SIZE, "muted") for x, name in zip(lefts, names, strict=False))
-    for row, place in enumerate(_in_view(S, step)):
-        y = NAMES + row * ROW
-        label = elide(token_label(states.tokens[place]) or "␣", SIZE, LABEL - 12)
-        paint = "ink" if any(place in part for part in read) else "muted"
-        yield Text(MARGIN + LABEL - 12, y + STRIP / 2 + MIDLINE * SIZE, label, SIZE, paint, "end")
-        for direction, part in enumerate(read):
-            x, current = lefts[direction], step if direction == 0 else S - 1 - step
-            if place in part:
-                yield from _strip(states.encoder[place, direction, :NUMBERS], x, y, strip, largest)
-            frame = ("link" if step == S - 1 else "ink", 2.0) if place == current else ("grid", 1.0)
-            yield Box(x - 2, y - 2, strip + 4, STRIP + 4, frame[0], outline=frame[1])
-
-
-def _strip(vector: npt.NDArray[np.float32], x: float, y: float, width: float, largest: float) -> Iterator[Box]:
-    cell = width / len(vector)
-    for number, value in enumerate(vector.tolist()):
-        paint = signed_paint(value / max(largest, 1e-9))
-        yield Box(x + number * cell, y, cell, STRIP, paint, f"{value:.2f}".replace("-", "−"))
-
-
-def _reading(words: Sequence[str], layer: LayerWeights) -> Iterator[Mark]:
+def reading_marks(words: Sequence[str], layer: LayerWeights) -> Iterator[Mark]:
     """Join each word (left) to the words that it attends to (right), by the mean of the heads."""
     rows, weights = _in_view(len(words), 0), layer.weights.mean(0)
     left = MARGIN + LABEL + 8

@@ -1,8 +1,6 @@
-"""Frames of an animated explanation: the encoder, then attention, context vector, candidates, output and search tree,
-token by token.
+"""Frames of an animated explanation: the encoder, then the mechanism, the output and the search tree, token by token.
 
-The page's player shows the same; these frames make a GIF or an animated SVG. Without attention there is instead the
-one vector that the decoder gets, and its own state.
+The page's player shows the same; these frames make a GIF or an animated SVG.
 """
 
 from __future__ import annotations
@@ -11,8 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from regard.common.errors import UsageError
-from regard.visualisation.colours import level
-from regard.visualisation.encoding import encoding_heading, encoding_height, encoding_marks, vector_marks
+from regard.visualisation.encoding import encoding_heading, reading_height, reading_marks
 from regard.visualisation.explanation_data import ExplanationData, SearchNode, token_label
 from regard.visualisation.figure import (
     LINE_HEIGHT,
@@ -29,27 +26,17 @@ from regard.visualisation.figure import (
     make_figure,
 )
 from regard.visualisation.fonts import elide, measure
+from regard.visualisation.mechanism import WIDTH, Diagram
 from regard.visualisation.overlay import veiled
 
-WIDTH = 760.0
 SIZE, NODE_SIZE, HEADING_SIZE = 15.0, 12.0, 11.0
 ROW, DENSE_ROW = 26.0, 22.1  # pixels of a line of words; of a row of the tree
-CANDIDATE_ROW = 20.8
 COLUMN, COLUMNS = 90.0, 8  # of the tree: pixels, and how many steps are in view
-CANDIDATES = 6
-MIN_SHARE = 0.04  # a smaller share of the context is left empty
-CONTEXT_HEIGHT = 38.0
 IMAGE = 230.0  # pixels of the longer side of an image
-MIN_CEILING = 0.5  # the top of the colour scale is not below this
 HEADINGS = {
-    "source": "Attention to the source",
     "image": "Attention to the image",
-    "context": "Context: source words by their weight",
-    "words": "Source",
     "picture": "Image",
-    "handed-over": "What is handed over: {vectors}, all that the decoder gets of the source",
-    "state": "State of the decoder",
-    "candidates": "Candidates for the next token",
+    "mechanism": "How the next word comes about",
     "output": "Output so far",
     "tree": "Search tree: the {output}, kept hypotheses, ended ones ■, pruned ones (grey)",
 }
@@ -77,17 +64,20 @@ def _encoding_frame(data: ExplanationData, step: int, text: str) -> Figure:
     """Show the encoder at work, in a frame of its own."""
     heading = encoding_heading(data, step)
     top = MARGIN + 14 * LINE_HEIGHT + 10
-    marks = tuple(_moved_down(mark, top) for mark in encoding_marks(data, step, WIDTH))
+    diagram = Diagram(data)
+    below = top + diagram.height + 12
+    marks = [_moved_down(mark, top) for mark in diagram.marks(step, None)]
+    if data.states is None:
+        marks += [_moved_down(mark, below) for mark in reading_marks(data.source, data.encoder_layers[step])]
     group = Group("encoder", (Text(MARGIN, MARGIN + 14, heading, 14.0), *marks))
-    return make_figure(WIDTH, top + encoding_height(data) + MARGIN, [group], " ".join(data.source), text + heading)
+    return make_figure(WIDTH, below + reading_height(data) + MARGIN, [group], " ".join(data.source), text + heading)
 
 
 def _frame(data: ExplanationData, t: int, text: str) -> Figure:
     """Stack the sections of step t; each has the same height in every frame."""
     top, groups = MARGIN, []
-    vectors = "one vector" if data.states is None or data.states.directions == 1 else "the last state of each direction"
     for name, marks, height in _sections(data, t):
-        words = HEADINGS[name].format(output="caption" if data.image else "translation", vectors=vectors)
+        words = HEADINGS[name].format(output="caption" if data.image else "translation")
         heading = Text(MARGIN, top + HEADING_SIZE, words, HEADING_SIZE, "muted")
         top += HEADING_SIZE * LINE_HEIGHT + 5
         groups.append(Group(name, (heading, *(_moved_down(mark, top) for mark in marks))))
@@ -100,47 +90,24 @@ def _frame(data: ExplanationData, t: int, text: str) -> Figure:
 def _sections(data: ExplanationData, t: int) -> list[Section]:
     output = _wrapped([token_label(token) or "␣" for token in data.tokens[:-1]])
     rows = max(len(step.nodes) for step in data.steps)
+    diagram = Diagram(data)
     return [
-        *_attention_sections(data, t),
-        ("candidates", _candidates(data, t), CANDIDATES * CANDIDATE_ROW),
+        *_image_sections(data, t),
+        ("mechanism", diagram.marks(0, t), diagram.height),
         ("output", _output(output, t), _height(output)),
         ("tree", _tree(data, t), rows * DENSE_ROW),
     ]
 
 
-def _attention_sections(data: ExplanationData, t: int) -> list[Section]:
-    """Return the attention over source words and the context they form, or over the cells of an image.
-
-    Without attention, the vectors that stand in their place.
-    """
+def _image_sections(data: ExplanationData, t: int) -> list[Section]:
+    """Return the image, under the attention of this step if the model has attention."""
+    if not data.image:
+        return []
+    width, height = data.image.size(IMAGE)
     if not data.has_cross_attention:
-        return _vector_sections(data, t)
-    weights = data.shown_weights()[t]
-    if data.image:
-        marks = veiled(data.image, weights.reshape(data.image.grid), MARGIN, 0.0, IMAGE)
-        return [("image", marks, data.image.size(IMAGE)[1])]
-    words, shares = _wrapped(data.source), weights.tolist()
-    return [
-        ("source", _source(words, shares), _height(words)),
-        ("context", _context(data.source, shares), CONTEXT_HEIGHT),
-    ]
-
-
-def _vector_sections(data: ExplanationData, t: int) -> list[Section]:
-    """Return the image or words, the last state of each direction of the encoder, and the decoder's state."""
-    if data.image:
-        width, height = data.image.size(IMAGE)
         return [("picture", [Raster(MARGIN, 0.0, width, height, data.image.file())], height)]
-    words = _wrapped(data.source)
-    sections: list[Section] = [("words", _source(words, [0.0] * len(words)), _height(words))]
-    if data.states is not None:
-        vectors = data.states.handed_over
-        strips = [
-            _moved_down(mark, ROW * k) for k, vector in enumerate(vectors) for mark in vector_marks(vector, WIDTH)
-        ]
-        sections.append(("handed-over", strips, ROW * len(vectors)))
-        sections.append(("state", vector_marks(data.states.decoder[t], WIDTH), ROW))
-    return sections
+    weights = data.shown_weights()[t].reshape(data.image.grid)
+    return [("image", veiled(data.image, weights, MARGIN, 0.0, IMAGE), height)]
 
 
 def _wrapped(texts: Sequence[str]) -> list[Slot]:
@@ -164,40 +131,6 @@ def _moved_down(mark: Mark, by: float) -> Mark:
     if isinstance(mark, Polyline):
         return replace(mark, points=tuple((x, y + by) for x, y in mark.points))
     return replace(mark, y=mark.y + by)
-
-
-def _source(words: Sequence[Slot], weights: Sequence[float]) -> Iterator[Mark]:
-    ceiling = max(MIN_CEILING, *weights)
-    for (x, y, width, text), weight in zip(words, weights, strict=True):
-        shade = level(weight, ceiling)
-        yield Box(x, y, width, ROW - 3, f"w{shade}")
-        paint = "ink" if shade < 5 else f"v{shade}"
-        yield Text(x + width / 2, y + ROW / 2 - 1.5 + MIDLINE * SIZE, text, SIZE, paint, "middle")
-
-
-def _context(source: Sequence[str], weights: Sequence[float]) -> Iterator[Mark]:
-    """Draw one bar of source words in order, as wide as their weights; small weights are left empty."""
-    width, x = WIDTH - 2 * MARGIN, MARGIN
-    yield Box(MARGIN, 0.0, width, 32.0, "rule", outline=1.0)
-    for word, weight in zip(source, weights, strict=True):
-        if weight < MIN_SHARE:
-            continue
-        part, shade = weight * width, max(12, level(weight))
-        yield Box(x, 1.0, max(1.0, part - 1), 30.0, f"w{shade}")
-        label = f"{word} {weight:.2f}"
-        if measure(label, 12.0) < part:
-            yield Text(x + part / 2, 16 + MIDLINE * 12, label, 12.0, f"v{shade}", "middle")
-        x += part
-
-
-def _candidates(data: ExplanationData, t: int) -> Iterator[Mark]:
-    left, bar = MARGIN + 130, WIDTH - 2 * MARGIN - 200
-    for i, (token, probability, chosen) in enumerate(data.steps[t].candidates[:CANDIDATES]):
-        y = i * CANDIDATE_ROW
-        text = elide(token_label(token) or "␣", SIZE, 120.0)
-        yield Text(left - 8, y + 8 + MIDLINE * SIZE, text, SIZE, "ink" if chosen else "muted", "end")
-        yield Box(left, y + 1, max(1.0, probability * bar), 14.0, "w70" if chosen else "w30")
-        yield Text(left + bar + 60, y + 8 + MIDLINE * 12, f"{100 * probability:.1f} %", 12.0, "muted", "end")
 
 
 def _output(tokens: Sequence[Slot], t: int) -> Iterator[Mark]:

@@ -24,54 +24,49 @@ SCALE = 127
 class States:
     """Hidden states of the highest layers, each number between −1 and 1.
 
-    `encoder` (S, K, N): the state of each of K directions after it has read source token s. `handed_over` (K, N): the
-    last state of each direction. `decoder` (P, M): the state that target token p is predicted from. `tokens`: the S
-    source tokens, end of the sentence last, `words` the word of each (−1: none). `is_all`: the decoder gets nothing
-    else of the source. `order`: the decoder attends before its own state changes ("bahdanau") or after it ("luong").
+    `encoder` (S, K, N): the state of each of K directions after it has read source token s. `decoder` (P, M): the state
+    that target token p is predicted from. `tokens`: the S source tokens, end of the sentence last, `words` the word of
+    each (−1: none). `is_all`: the decoder gets nothing of the source but the last state of each direction. `order`: it
+    attends before its own state changes ("bahdanau") or after it ("luong").
     """
 
     tokens: tuple[str, ...]
     encoder: npt.NDArray[np.float32]
-    handed_over: npt.NDArray[np.float32]
     decoder: npt.NDArray[np.float32]
     is_all: bool
     words: tuple[int, ...] = ()
     order: str = ""
 
     def __post_init__(self) -> None:
-        S, K, N = self.encoder.shape
-        if len(self.tokens) != S or self.handed_over.shape != (K, N) or self.decoder.ndim != 2:
-            raise UsageError(
-                f"states of {len(self.tokens)} tokens: wanted encoder ({len(self.tokens)}, {K}, {N}), handed over "
-                f"({K}, {N}) and decoder (P, M), got {self.encoder.shape}, {self.handed_over.shape} and "
-                f"{self.decoder.shape}"
-            )
+        S, wanted = len(self.tokens), f"wanted encoder ({len(self.tokens)}, K, N) and decoder (P, M)"
+        if self.encoder.ndim != 3 or len(self.encoder) != S or self.decoder.ndim != 2:
+            raise UsageError(f"states of {S} tokens: {wanted}, got {self.encoder.shape} and {self.decoder.shape}")
         object.__setattr__(self, "tokens", tuple(clean(token) for token in self.tokens))
+
+    @property
+    def token_words(self) -> tuple[int, ...]:
+        """The word of each token, −1 for the end."""
+        return self.words or (*range(len(self.tokens) - 1), -1)
 
     @property
     def directions(self) -> int:
         """Number of directions that the encoder reads in."""
         return int(self.encoder.shape[1])
 
-    def read_until(self, step: int) -> list[range]:
-        """Return the places that each direction has read after `step` tokens: from the left, and from the right."""
-        S = len(self.tokens)
-        return [range(step), range(S - step, S)][: self.directions]
-
 
 def states_data(states: States | None, token_texts: Sequence[str]) -> dict[str, Any] | None:
     """Convert states to JSON values: sizes, and the first numbers of each vector in signed bytes (zlib, base64)."""
     if states is None:
         return None
-    parts = [states.encoder[..., :DRAWN], states.handed_over[..., :DRAWN], states.decoder[..., :DRAWN]]
+    parts = [states.encoder[..., :DRAWN], states.decoder[..., :DRAWN]]
     numbers = np.concatenate([np.rint(np.clip(part, -1, 1) * SCALE).astype(np.int8).ravel() for part in parts])
     return {
         "tokens": list(token_texts),
         "directions": states.directions,
-        "drawn": [part.shape[-1] for part in (parts[0], parts[2])],
+        "drawn": [part.shape[-1] for part in parts],
         "sizes": [states.encoder.shape[-1], states.decoder.shape[-1]],
         "values": base64.b64encode(zlib.compress(numbers.tobytes(), 9)).decode("ascii"),
         "is_all": states.is_all,
-        "words": list(states.words or (*range(len(states.tokens) - 1), -1)),
+        "words": list(states.token_words),
         "order": states.order,
     }

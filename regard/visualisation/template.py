@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import re
 import string
 from functools import cache
 from hashlib import sha256
@@ -16,6 +17,10 @@ from regard.common.bilingual import Text, Words, words_by
 from regard.visualisation import html
 from regard.visualisation.text import clean, is_korean
 
+_SPARED = re.compile(
+    r"(?m)^ +(// .*|/[*][*] .* [*]/$)?| // [^\"`\n]*$|^// .*$"
+)  # indentation and comments, which pages go without
+
 
 @cache
 def templates(package: str) -> Environment:
@@ -28,7 +33,7 @@ def templates(package: str) -> Environment:
     environment.filters |= {"clean": clean, "digest": _digest, "words": _words}
     environment.tests["korean"] = is_korean
     environment.globals |= {
-        "asset": lambda name: Markup(loader.get_source(environment, name)[0]),
+        "asset": lambda name: Markup(_SPARED.sub("", loader.get_source(environment, name)[0])),
         "face": _face,
         "text": _text,
         "own_fonts": Markup(html.STACK),

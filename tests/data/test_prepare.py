@@ -12,9 +12,11 @@ from typing import Any
 
 import pytest
 from material import noisy_sentences, write_corpus
+from systems import linux
 
 import regard
 from regard.common.errors import DataError
+from regard.common.processes import peak_memory
 from regard.data import prepare
 from regard.data.batch_stream import BatchingSettings, BatchStream, Position
 from regard.data.corpus import CorpusSettings, Overlap, read_corpora, read_corpus, texts_sha256
@@ -338,22 +340,20 @@ LINES = 1_000_000
 
 
 def _print_memory_growth(folder: str, lines: str, shards: str) -> None:
-    """Print the peak growth of memory in bytes while a corpus is prepared and its batches are read."""
-    import resource
-
+    """Print the peak growth of memory in MiB while a corpus is prepared and its batches are read."""
     import regard.data.tokenizer
 
     regard.data.tokenizer._MAX_LINES = 20_000
     data = CorpusSettings.parse({**_write_numbered(Path(folder), int(lines)), "shards": shards == "True"}, "the test")
     tokenizer = Tokenizer.train(["1 2 3 4 5 6 7 8 9 0"] * 9, ["1 2 3 4 5 6 7 8 9 0"] * 9, TokenizerSettings(size=280))
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    before = peak_memory()
     prepared = prepare_data(
         data, tokenizer, BatchingSettings(micro_batches=1, buffer_size=20_000), 1, Path(folder) / f"run{shards}"
     )
     plans = itertools.islice(prepared.batches.updates(), 500)
     example_count = sum(len(plan.indices) for update in plans for plan in update.plans)
     assert example_count > 20_000
-    print(1024 * (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before))
+    print((peak_memory() or 0) - (before or 0))
 
 
 def _write_numbered(folder: Path, lines: int) -> dict[str, str]:
@@ -365,20 +365,21 @@ def _write_numbered(folder: Path, lines: int) -> dict[str, str]:
     return paths
 
 
+@linux
 @pytest.mark.slow
 def test_memory_does_not_grow_with_the_corpus(tmp_path: Path) -> None:
-    def memory_growth(lines: int, shards: bool) -> int:
+    def memory_growth(lines: int, shards: bool) -> float:
         """Return the growth in a separate process, without annotation checks."""
         command = [sys.executable, __file__, str(tmp_path), str(lines), str(shards)]
         python_path = os.pathsep.join([str(Path(regard.__file__).parents[1]), str(Path(__file__).parent)])
         process = subprocess.run(
             command, capture_output=True, check=True, env={**os.environ, "PYTHONPATH": python_path}
         )
-        return int(process.stdout)
+        return float(process.stdout)
 
     lists = memory_growth(LINES // 10, False) * 10
     shards = memory_growth(LINES, True)
-    assert shards < lists / 8, f"{shards:,} bytes, and {lists:,} in lists"
+    assert shards < lists / 8, f"{shards:.0f} MiB, and {lists:.0f} in lists"
     index = json.loads((tmp_path / "runTrue" / "shards" / "train" / "index.json").read_text())
     assert index["pairs"] > 0.99 * LINES
 

@@ -116,7 +116,8 @@ def test_every_decoder_learns_to_copy_and_to_reverse(kind: type[Settings], task:
 @pytest.mark.parametrize("task", [Task(name) for name in TASKS], ids=TASKS)
 @pytest.mark.parametrize("name", SCORES)
 def test_every_score_learns_to_copy_and_to_reverse(name: str, task: Task) -> None:
-    check(TEXT_ENCODER, DECODER.with_values(score=name), task)
+    # A cosine without a factor lies between −1 and 1, so that softmax cannot put nearly all weight on one place.
+    check(TEXT_ENCODER, DECODER.with_values(score=name), task, aligned=0.5 if name == "cosine_plain" else 0.9)
 
 
 @pytest.mark.slow

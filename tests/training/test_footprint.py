@@ -13,22 +13,22 @@ from regard.training.recipe import has_bfloat16
 pytestmark = pytest.mark.system
 
 SHAPES = """
-import resource
 import regard.training
 import torch
+from regard.common.processes import peak_memory
 
 weight = torch.randn(256, 128, requires_grad=True)
 for rows in range(8, 8 + 8 * 500, 8):
     if rows == 80:
-        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        before = peak_memory()
     with torch.autocast("cpu", torch.bfloat16):
         torch.nn.functional.linear(torch.randn(rows, 128), weight).float().sum().backward()
-print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024)
+print(peak_memory() - before)
 """
 
 
 @pytest.mark.skipif(not has_bfloat16("cpu"), reason="this processor trains in float32")
-@pytest.mark.skipif(sys.platform != "linux", reason="ru_maxrss has another unit elsewhere")
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc, which only Linux has")
 def test_batches_of_many_shapes_take_little_memory() -> None:
     """A program is compiled for each shape; 500 of them would take 400 MiB if all stayed in the cache."""
     environment = {name: value for name, value in os.environ.items() if not name.endswith("_CACHE_CAPACITY")}

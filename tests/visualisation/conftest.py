@@ -115,7 +115,7 @@ def without_attention() -> ExplanationData:
     rng = np.random.default_rng(3)
     states = States(
         ("▁나는", "▁간다", "</s>"),
-        *(rng.uniform(-1, 1, shape).astype(np.float32) for shape in ((3, 2, 5), (2, 5), (3, 7))),
+        *(rng.uniform(-1, 1, shape).astype(np.float32) for shape in ((3, 2, 5), (3, 7))),
         is_all=True,
     )
     steps = []

@@ -128,7 +128,7 @@ def test_an_animated_caption_shows_the_image_in_each_step(
         assert "context" not in groups
         raster = next(mark for mark in groups["image"] if isinstance(mark, Raster))
         lowest = raster.y + raster.height
-        assert lowest < min(mark.y for mark in groups["candidates"] if isinstance(mark, Text))
+        assert lowest < min(mark.y for mark in groups["mechanism"] if isinstance(mark, Text))
         for mark in step.marks():
             if isinstance(mark, Text):
                 assert all(0 <= y <= step.height for _, y in mark.corners())

@@ -12,8 +12,10 @@ from PIL import Image
 from regard.common.errors import UsageError
 from regard.visualisation import Alignment, ExplanationData, Heads, save
 from regard.visualisation.colours import colour
+from regard.visualisation.explanation_data import ShownHead
 from regard.visualisation.figure import Box, Polyline, Text
 from regard.visualisation.heads import layout_heads
+from regard.visualisation.mechanism import HIGH, LEAST
 from regard.visualisation.player import layout_frames
 from regard.visualisation.states import States
 
@@ -40,13 +42,36 @@ def test_a_frame_shows_attention_candidates_output_and_tree(explanation: Callabl
     second = layout_frames(explained)[2]
     groups = {group.name: group.marks for group in second.groups}
     texts = {name: [mark.text for mark in marks if isinstance(mark, Text)][1:] for name, marks in groups.items()}
-    assert texts["source"] == list(explained.source)
     assert texts["output"] == list(explained.target[:2])
-    assert texts["candidates"] == [explained.target[1], "75.0 %", "lost", "12.5 %"]
+    assert not set(explained.source) - set(texts["mechanism"]), "all five words have room"
+    assert texts["mechanism"][-3:] == ["75.0 %", "lost", "12.5 %"]
+    assert explained.target[1] in texts["mechanism"], "the next word"
     assert texts["tree"] == [explained.target[0], "lost", explained.target[1], "lost"]
-    widths = [mark.width for mark in groups["context"] if isinstance(mark, Box)][1:]
-    shares = [float(w) for w in explained.shown_weights()[1] if w >= 0.04]
-    assert widths == [pytest.approx(share * (second.width - 36) - 1) for share in shares]
+    weights = explained.shown_weights()[1].tolist()
+    assert [text for text in texts["mechanism"] if text.startswith("0.")] == [f"{w:.2f}" for w in weights]
+    bars = [mark.height for mark in groups["mechanism"] if isinstance(mark, Box) and mark.paint[0] == "w"]
+    assert bars[:-2] == [pytest.approx(max(1.0, HIGH * w)) for w in weights], "the last two are candidates"
+
+
+def test_scores_are_those_of_one_head_and_softmax_of_them_gives_its_weights(
+    explanation: Callable[..., ExplanationData],
+) -> None:
+    explained = explanation(5, 2, 1)
+    for head, heading in ((1, "softmax"), (None, "scores and softmax of 2 heads; their mean")):
+        data = replace(explained, shown_head=ShownHead(0, head))
+        marks = next(group.marks for group in layout_frames(data)[2].groups if group.name == "mechanism")
+        texts = [mark.text for mark in marks if isinstance(mark, Text)]
+        assert heading in texts
+        assert ("scores e" in texts) == (head is not None)
+    marks = next(
+        group.marks
+        for group in layout_frames(replace(explained, shown_head=ShownHead(0, 1)))[2].groups
+        if group.name == "mechanism"
+    )
+    scores = [mark.height / HIGH for mark in marks if isinstance(mark, Box) and mark.paint == "s3" and not mark.outline]
+    powers = np.exp([(1 - score) * LEAST for score in scores])
+    weights = explained.layers[0].weights[1, 1]
+    np.testing.assert_allclose(powers / powers.sum(), weights / weights.sum(), atol=2e-3)
 
 
 def test_a_gif_has_a_frame_for_each_token_in_true_colours(
@@ -94,7 +119,7 @@ def test_the_encoder_is_played_before_the_decoder(
     assert [frame.description for frame in frames[:2]] == [
         f"Step {n} of 9: Encoder, layer {n} of 3: which words each word (left) attends to" for n in (1, 2)
     ]
-    lines = [mark for mark in frames[0].marks() if isinstance(mark, Polyline)]
+    lines = [mark for mark in frames[0].marks() if isinstance(mark, Polyline) and mark.hint]
     layer = explanation(5, 2, 3).encoder_layers[0].weights.mean(0)
     assert len(lines) == (layer >= 0.02).sum()
     frames = layout_frames(without_attention)
@@ -115,8 +140,8 @@ def test_the_encoder_is_played_before_the_decoder(
 
 
 def test_states_of_other_sizes_are_refused() -> None:
-    with pytest.raises(UsageError, match=r"states of 2 tokens: wanted encoder \(2, 1, 4\)"):
-        States(("a", "b"), *(np.zeros(shape, np.float32) for shape in ((3, 1, 4), (1, 4), (2, 4))), True)
+    with pytest.raises(UsageError, match=r"states of 2 tokens: wanted encoder \(2, K, N\).*got \(3, 1, 4\)"):
+        States(("a", "b"), *(np.zeros(shape, np.float32) for shape in ((3, 1, 4), (2, 4))), True)
 
 
 @pytest.mark.parametrize(("rows", "columns", "count"), [(1, 1, 1), (5, 4, 4), (12, 20, 8), (80, 80, 16)])

@@ -29,11 +29,12 @@ class ChunkResult:
     known: int
     unknown: int
     doubtful: int = 0
+    strange: bool = False  # a line has letters that were never seen in training
 
     @property
     def typed_notes(self) -> tuple[str, ...]:
         """The warnings of a line that a person has typed: doubt is one of them, unless a better reason is."""
-        return (*self.notes, UNLEARNT) if self.doubtful and not self.unknown else self.notes
+        return (*self.notes, UNLEARNT) if (self.doubtful or self.strange) and not self.unknown else self.notes
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,9 @@ class ChunkTranslator:
         text = "".join(self.format(number, result) for number, result in enumerate(translations, chunk.start))
         known = sum(map(bool, map(str.strip, texts))) - unknown
         doubtful = sum(translation.doubtful for translation in translations)
-        return ChunkResult(text, (*notes, *([note] if note else [])), known, unknown, doubtful)
+        letters = "".join(filter(str.isalpha, "".join(texts)))
+        strange = translator.tokenizer.source.unknown_share(letters) > 0
+        return ChunkResult(text, (*notes, *([note] if note else [])), known, unknown, doubtful, strange)
 
     def _note(self, warning: Warning | str, chunk: Chunk) -> str:
         line = f"{self.name}, line {chunk.start + warning.index}: " if isinstance(warning, LineWarning) else ""

@@ -12,10 +12,10 @@ const explanationPage = (() => {
     player: "Step by step: the encoder reads, the decoder writes", first: "First step", back: "Previous step", play: "Play", pause: "Pause",
     forth: "Next step", step: "Step", speed: "Speed", attention: "Attention to the source",
     candidates: "Candidates for the next token", output: "Output so far",
-    sourceRow: "words", stateRow: "states h", scoreRow: "scores e", weightRow: "weights α", contextRow: "context c", handedRow: "handed over",
-    startMark: "⟨start⟩", query: "query", outputLayer: "output layer, softmax", nextWord: "next word", readNext: "read next ↑", wordBefore: "word before",
+    sourceRow: "words", stateRow: "states h", scoreRow: "scores e", weightRow: "weights α", contextRow: "context c",
+    startMark: "⟨start⟩", query: "query", own: "state", ownBefore: "state before", outputLayer: "output layer, softmax", nextWord: "next word", readNext: "read next", wordBefore: "word before",
     encoderLayers: (count) => `encoder: ${count} layers of self-attention`, decoderLayers: (count) => (count ? `decoder: ${count} layers` : "decoder"), meanOfHeads: (count) => `scores and softmax of ${count} heads; their mean`,
-    scoreNote: "Scores are shown from the highest one down: softmax depends on their differences alone.",
+    scoreNote: "The highest score is drawn as 0: softmax depends on differences alone.",
     tree: "Search tree: hypotheses kept, ended and pruned", wins: "the translation", kept: "kept", ended: "ended",
     pruned: "pruned", end: "⟨end⟩", of: "of", writes: "predicts", ends: "ends the sentence", probability: "probability",
     edit: "Another sentence", translate: "Translate and compare", waiting: "Waiting for the server …", before: "before", after: "now",
@@ -46,10 +46,10 @@ const explanationPage = (() => {
     player: "한 단계씩: 인코더가 읽고 디코더가 쓰기", first: "처음으로", back: "이전 단계", play: "재생", pause: "멈춤",
     forth: "다음 단계", step: "단계", speed: "속도", attention: "원문에 대한 어텐션",
     candidates: "다음 토큰 후보", output: "지금까지의 출력",
-    sourceRow: "단어", stateRow: "상태 h", scoreRow: "점수 e", weightRow: "가중치 α", contextRow: "컨텍스트 c", handedRow: "넘어감",
-    startMark: "⟨시작⟩", query: "쿼리", outputLayer: "출력층, softmax", nextWord: "다음 단어", readNext: "다음 입력 ↑", wordBefore: "앞 단어",
+    sourceRow: "단어", stateRow: "상태 h", scoreRow: "점수 e", weightRow: "가중치 α", contextRow: "컨텍스트 c",
+    startMark: "⟨시작⟩", query: "쿼리", own: "상태", ownBefore: "앞 상태", outputLayer: "출력층, softmax", nextWord: "다음 단어", readNext: "다음 입력", wordBefore: "앞 단어",
     encoderLayers: (count) => `인코더: 셀프 어텐션 ${count}층`, decoderLayers: (count) => (count ? `디코더 ${count}층` : "디코더"), meanOfHeads: (count) => `헤드 ${count}개의 점수와 softmax, 그 평균`,
-    scoreNote: "점수는 가장 높은 것을 0으로 하여 나타냅니다. softmax는 점수의 차이에만 달려 있습니다.",
+    scoreNote: "가장 높은 점수를 0으로 나타냅니다. softmax는 점수의 차이에만 달려 있습니다.",
     tree: "탐색 트리: 유지, 완료, 제거된 가설", wins: "번역문", kept: "유지", ended: "완료",
     pruned: "제거", end: "⟨끝⟩", of: "/", writes: "예측:", ends: "문장 끝", probability: "확률",
     edit: "다른 문장", translate: "번역해서 비교", waiting: "서버 응답을 기다리는 중 …", before: "이전", after: "지금",
@@ -131,9 +131,8 @@ const explanationPage = (() => {
     if (!states) return;
     const numbers = new Int8Array((await inflate(states.values)).buffer), { directions: K, tokens: { length: S }, drawn: [N, M] } = states;
     const largest = (part) => part.reduce((top, value) => Math.max(top, Math.abs(value)), 1);
-    const encoder = numbers.subarray(0, S * K * N), handed = numbers.subarray(S * K * N, (S + 1) * K * N), decoder = numbers.subarray((S + 1) * K * N);
+    const encoder = numbers.subarray(0, S * K * N), decoder = numbers.subarray(S * K * N);
     states.encoder = (s, k) => ({ numbers: encoder.subarray((s * K + k) * N, (s * K + k + 1) * N), largest: largest(encoder) });
-    states.handed = (k) => ({ numbers: handed.subarray(k * N, (k + 1) * N), largest: largest(handed) });
     states.decoder = (p) => ({ numbers: decoder.subarray(p * M, (p + 1) * M), largest: largest(decoder) });
   }
 
@@ -777,7 +776,7 @@ const explanationPage = (() => {
   /** Draw the model in step e of the encoder, or in step t of the decoder: words, states, scores, softmax, Σ, next word. */
   function drawMechanism(e, t) {
     const area = find("mechanism"), { states } = data, isDecoding = t !== null, cross = hasCross(), isBefore = cross && states?.order === "bahdanau";
-    const W = Math.max(540, Math.min(880, area.clientWidth - 2)), GUTTER = 76, RIGHT = 190, x0 = W - RIGHT, middle = x0 + RIGHT / 2, room = x0 - 46 - GUTTER;
+    const W = Math.max(540, Math.min(880, area.clientWidth - 2)), GUTTER = 76, RIGHT = 190, x0 = W - RIGHT, middle = x0 + 10 + RIGHT / 2, room = x0 - 46 - GUTTER;
     const [index, head] = cross ? crossLayer() : [], layer = data.layers[index], H = cross ? layer.shape[0] : 0;
     const weights = cross && isDecoding ? stepWeights(t) : null;
     const fit = Math.floor(room / 56), columns = sourceColumns(fit, weights, e), hidden = data.source.length - columns.filter(([s]) => s >= 0).length;
@@ -786,14 +785,22 @@ const explanationPage = (() => {
     const yState = states ? 38 : 74, bottom = yState + (states ? K * 17 : 18), isHead = H === 1 || (cross && head !== null), yScore = bottom + 44, ySoft = isHead ? yScore + 62 : bottom + 40, yWeight = ySoft + 34, ySum = cross ? yWeight + 84 : bottom + 44;
     const yQuery = isHead ? yScore - 12 : ySoft + 10, yOwn = cross ? yQuery - 13 : ySum - 13, yNew = isBefore ? ySum + 32 : null, yOut = (yNew ?? ySum) + 38, yNext = yOut + 34 + Math.max(...data.steps.map((each) => each.candidates.length)) * 21;
     const svg = inSvg("svg", { width: W, height: yNext + 34, viewBox: `0 0 ${W} ${yNext + 34}`, role: "img" });
-    const tip = inSvg("marker", { id: "tip", viewBox: "0 0 8 8", refX: 7, refY: 4, markerWidth: 7, markerHeight: 7, markerUnits: "userSpaceOnUse", orient: "auto" });
-    tip.append(inSvg("path", { d: "M0 0.5L7 4L0 7.5z", fill: shades.muted }));
-    svg.append(tip);
     let group;
-    const stage = (number, isLit) => svg.append(group = inSvg("g", { class: isLit ? "lit" : "dim", style: `--stage:${number}` }));
+    const stage = (number, isLit) => {
+      svg.append(group = inSvg("g", { class: isLit ? "lit" : "dim" }));
+      group.style.setProperty("--stage", number);
+    };
     const text = (x, y, content, attributes = {}) => group.append(inSvg("text", { x, y, "text-anchor": "middle", ...attributes }, content));
     const box = (x, y, width, height, kind = "") => group.append(inSvg("rect", { x, y, width, height, rx: 5, class: kind }));
-    const wire = (d, kind = "", attributes = {}) => group.append(inSvg("path", { d, class: `wire ${kind}`, ...attributes }));
+    const wire = (d, kind = "", style = {}) => {
+      group.append(inSvg("path", { d, class: `wire ${kind}` }));
+      Object.assign(group.lastChild.style, style);
+    };
+    const arrow = (kind, ...points) => { // through points, each beside or below the one before
+      const [[x1, y1], [x, y]] = points.slice(-2), dx = 3 * Math.sign(x - x1), dy = 3 * Math.sign(y - y1);
+      wire(`M${points.map((point) => point.join(" ")).join("L")}`, kind);
+      wire(`M${x - 2 * dx - dy} ${y - 2 * dy + dx}L${x} ${y}L${x - 2 * dx + dy} ${y - 2 * dy - dx}z`, `${kind} tip`);
+    };
     const named = (y, content) => text(0, y, content, { "text-anchor": "start", class: "name" });
     const fitted = (content, width) => { pen.font = `13px ${FONT}`; return elided(content, width); };
     const stripAt = ({ numbers, largest }, x, y, width, height) => {
@@ -817,18 +824,19 @@ const explanationPage = (() => {
       const x = xOf(i), S = states ? states.tokens.length : 0, w = wide - 14;
       stage(0, true);
       if (!states) {
-        wire(`M${x} 24V33M${x} 58V73`, "arrow");
+        wire(`M${x} 24V34`);
+        arrow("", [x, 58], [x, yState]);
         box(x - 16, yState, 32, 18, "source");
-        text(x, yState + 13, `h${subscript(i + 1)}`);
         return;
       }
-      wire(`M${x} 24V${yState - 3}`, "arrow");
+      arrow("", [x, 24], [x, yState - 1]);
       for (let k = 0; k < K; k++) { // the state after the word's last token has been read in this direction
         const token = k ? tokens[0] : tokens[tokens.length - 1], isRead = isDecoding || (k ? token >= S - 1 - e : token <= e), y = yState + 17 * k;
         stage(0, isRead);
         if (isRead) stripAt(states.encoder(token, k), x - w / 2, y, w, 13);
         else box(x - w / 2, y, w, 13);
-        if (i + 1 < columns.length) wire(k ? `M${x + wide - w / 2} ${y + 6}H${x + w / 2 + 3}` : `M${x + w / 2} ${y + 6}H${x + wide - w / 2 - 3}`, "arrow");
+        const ends = [[x + w / 2, y + 6], [x + wide - w / 2, y + 6]];
+        if (i + 1 < columns.length) arrow("", ...(k ? ends.reverse() : ends));
       }
     });
 
@@ -837,12 +845,12 @@ const explanationPage = (() => {
       const top = weights ? Math.max(...columns.map(([s]) => weights[s < 0 ? data.source.length : s])) : 1;
       stage(1, isDecoding);
       if (isHead) named(yScore + 12, labels.scoreRow);
-      wire(`M${x0 + 28} ${yQuery}H${isHead ? GUTTER : end + 4}`, `query${isHead ? "" : " arrow"}`);
+      arrow("query", [x0 + 29, yQuery], [isHead ? GUTTER : end, yQuery]);
       text(end + 8, yQuery - 6, labels.query, { class: "symbol", "text-anchor": "start" });
       columns.forEach(([s], i) => {
         const x = xOf(i), w = weights ? weights[s < 0 ? data.source.length : s] : 0, score = w > 0 ? Math.log(w / top) : -Infinity;
         stage(1, isDecoding);
-        wire(`M${x} ${bottom + 2}V${isHead ? yScore - 3 : ySoft - 3}`, "arrow");
+        arrow("", [x, bottom + 2], [x, isHead ? yScore - 2 : ySoft]);
         if (isHead) {
           const high = Math.max(1, 34 * (1 + Math.max(-6.9, score) / 6.9));
           group.append(inSvg("rect", { x: x - 14, y: yScore + 34 - high, width: 28, height: weights ? high : 1, class: "score" }));
@@ -854,7 +862,7 @@ const explanationPage = (() => {
         group.append(inSvg("rect", { x: x - 14, y: yWeight + 40 - Math.max(1, 40 * w), width: 28, height: Math.max(1, 40 * w), fill: shades.scale[Math.max(12, level(w, 1))], stroke: "none" }));
         text(x, yWeight + 53, digits(w), { class: "number" });
         stage(3, isDecoding);
-        if (w >= 0.005) wire(`M${x} ${yWeight + 58}C${x} ${ySum} ${x} ${ySum} ${end + 10} ${ySum}`, "value", { style: `stroke-width:${(0.6 + 6 * w).toFixed(2)};opacity:${(0.2 + 0.8 * w).toFixed(2)}` });
+        if (w >= 0.005) wire(`M${x} ${yWeight + 58}C${x} ${ySum} ${x} ${ySum} ${end + 10} ${ySum}`, "value", { strokeWidth: 0.6 + 6 * w, opacity: 0.2 + 0.8 * w });
       });
       stage(2, isDecoding);
       box(GUTTER, ySoft, end - GUTTER, 20, "soft");
@@ -863,7 +871,7 @@ const explanationPage = (() => {
       stage(3, isDecoding);
       group.append(inSvg("circle", { cx: end + 20, cy: ySum, r: 11, class: "sum" }));
       text(end + 20, ySum + 5, "Σ");
-      wire(`M${end + 31} ${ySum}H${isBefore ? middle : middle - 13}`, isBefore ? "value" : "arrow value");
+      arrow("value", [end + 31, ySum], [isBefore ? middle : middle - 11, ySum]);
       text((end + 31 + x0) / 2, ySum - 6, "c", { class: "symbol" });
       named(ySum + 4, labels.contextRow);
       if (weights) {
@@ -875,10 +883,9 @@ const explanationPage = (() => {
       stage(1, isDecoding || e === states.tokens.length - 1);
       for (let k = 0; k < K; k++) {
         const x = k ? xOf(0) : xOf(columns.length - 1);
-        wire(`M${x} ${yState + 17 * k + 13}V${ySum}H${x0 - 3}`, "arrow value");
+        arrow("value", [x, yState + 17 * k + 15], [x, ySum], [x0 + 8, ySum]);
         box(x - wide / 2 + 5, yState + 17 * k - 2, wide - 10, 17, "handed");
       }
-      named(ySum + 4, labels.handedRow);
       text(GUTTER, ySum + 24, fitted(labels.handed(K), x0 - GUTTER - 20), { "text-anchor": "start", class: "name", id: "handed-text" });
     }
 
@@ -886,24 +893,24 @@ const explanationPage = (() => {
     const own = (y, name, place) => {
       if (states && place >= 0) stripAt(states.decoder(place), x0 + 30, y, RIGHT - 40, 26);
       else box(x0 + 30, y, RIGHT - 40, 26, "target");
-      text(x0 + 14, y + 10, name, { class: "symbol" });
-      if (!states) text(middle + 10, y + 18, labels.decoderLayers(data.layers.filter(({ role }) => role === "decoder").length));
+      text(x0 + 24, y + 25, name, { class: "name", "text-anchor": "end" });
+      if (!states) text(middle, y + 18, labels.decoderLayers(data.layers.filter(({ role }) => role === "decoder").length));
     };
     const before = isDecoding && t > 0 ? tokenLabel(data.tokens[t - 1]) : labels.startMark;
     stage(0, isDecoding);
     text(x0 + 24, 19, labels.wordBefore, { class: "name", "text-anchor": "end" });
     box(x0 + 30, 4, RIGHT - 40, 22, "target");
-    text(middle + 10, 19, fitted(before, RIGHT - 50));
+    text(middle, 19, fitted(before, RIGHT - 50));
     if (isBefore) {
-      wire(`M${W - 10} 15H${W - 2}V${yNew + 13}H${W - 6}`, "arrow");
-      own(yOwn, "sₜ₋₁", isDecoding ? t - 1 : -1);
+      arrow("", [W - 10, 15], [W - 2, 15], [W - 2, yNew + 13], [W - 9, yNew + 13]);
+      own(yOwn, labels.ownBefore, isDecoding ? t - 1 : -1);
       stage(3, isDecoding);
-      wire(`M${middle} ${yOwn + 26}V${yNew - 3}`, "arrow");
-      own(yNew, "sₜ", isDecoding ? t : -1);
+      arrow("", [middle, yOwn + 26], [middle, yNew - 1]);
+      own(yNew, labels.own, isDecoding ? t : -1);
     } else {
-      wire(`M${middle + 10} 27V${yOwn - 3}`, "arrow");
-      own(yOwn, "sₜ", isDecoding ? t : -1);
-      if (cross) wire(`M${middle} ${yOwn + 26}V${ySum - 13}`, "arrow");
+      arrow("", [middle, 27], [middle, yOwn - 1]);
+      own(yOwn, labels.own, isDecoding ? t : -1);
+      if (cross) arrow("", [middle, yOwn + 26], [middle, ySum - 11]);
     }
     if (cross) {
       stage(3, isDecoding);
@@ -911,9 +918,9 @@ const explanationPage = (() => {
       if (!isBefore) text(middle, ySum + 5, "+");
     }
     stage(4, isDecoding);
-    wire(`M${middle} ${yNew ? yNew + 26 : cross ? ySum + 11 : ySum + 13}V${yOut - 3}`, "arrow");
+    arrow("", [middle, yNew ? yNew + 26 : cross ? ySum + 11 : ySum + 13], [middle, yOut - 1]);
     box(x0 + 30, yOut, RIGHT - 40, 22, "target");
-    text(middle + 10, yOut + 15, labels.outputLayer);
+    text(middle, yOut + 15, labels.outputLayer);
     const { candidates } = isDecoding ? data.steps[t] : { candidates: [] };
     candidates.forEach(([token, probability, isChosen], i) => {
       const y = yOut + 30 + i * 21;
@@ -924,14 +931,12 @@ const explanationPage = (() => {
     stage(5, isDecoding);
     box(x0 + 30, yNext, RIGHT - 40, 26, "next");
     const chosen = candidates.find((candidate) => candidate[2]);
-    text(middle + 10, yNext + 18, chosen ? fitted(tokenLabel(chosen[0]), RIGHT - 50) : labels.nextWord, { class: "chosen" });
+    text(middle, yNext + 18, chosen ? fitted(tokenLabel(chosen[0]), RIGHT - 50) : labels.nextWord, { class: "chosen" });
     if (isDecoding && t < data.steps.length - 1) text(x0 + 20, yNext + 18, labels.readNext, { class: "name", "text-anchor": "end" });
     const listed = candidates.map(([token, probability]) => `${tokenLabel(token)} ${percent(probability)}`);
     svg.setAttribute("aria-label", [find("step-status").textContent, ...(listed.length ? [`${labels.candidates}: ${listed.join(", ")}`] : [])].join(". "));
     area.replaceChildren(svg);
   }
-
-  const subscript = (number) => [...String(number)].map((digit) => "₀₁₂₃₄₅₆₇₈₉"[digit]).join("");
 
   function drawTree(now) { // the search tree up to this step, in the place of the whole, so that nothing moves
     const steps = data.steps.slice(0, now + 1), WIDTH = 92, HEIGHT = 24, positions = [];

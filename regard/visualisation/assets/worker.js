@@ -69,7 +69,12 @@ const answers = {
   },
 };
 
-const shown = (translation) => ({ text: translation.text, doubtful: translation.doubtful, ...liveData.words(translation) });
+const shown = (translation) => ({ text: translation.text, doubtful: translation.doubtful || hasStrangeLetters(translation.sourceTokens), ...liveData.words(translation) });
+
+function hasStrangeLetters(tokens) { // letters that were never seen in training: the vocabulary spells them in bytes
+  const bytes = tokens.map((token) => parseInt(/^<0x([0-9A-F]{2})>$/.exec(token)?.[1] ?? "20", 16));
+  return /\p{L}/u.test(new TextDecoder().decode(Uint8Array.from(bytes)));
+}
 
 function translated(translator, sentence) {
   try {

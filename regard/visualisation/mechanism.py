@@ -1,0 +1,213 @@
+"""The mechanism of a model in one diagram: words, states, scores, softmax, sum, the decoder's state, the next word.
+
+It stays whole in all frames of the player, and parts that a step does not reach are pale. page.js draws the same.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from regard.visualisation.colours import level, signed_paint
+from regard.visualisation.explanation_data import ExplanationData, token_label
+from regard.visualisation.figure import MARGIN, Box, Mark, Polyline, Text, curve
+from regard.visualisation.fonts import elide
+
+WIDTH = 760.0
+LEFT, ROOM, RIGHT = MARGIN + 80, 400.0, WIDTH - MARGIN - 170.0  # of the source's columns, and left of the decoder
+COLUMNS, WIDEST = 6, 92.0  # columns at most, of more words those of the strongest; pixels of one
+SIZE, SMALL = 13.0, 11.5
+NUMBERS = 32
+"""Numbers drawn of a state."""
+STATE, STEP, BAR, HIGH = 14.0, 18.0, 28.0, 34.0  # heights of a state and of its row; width and greatest height of a bar
+LEAST = -6.9
+"""Scores further below the highest are not told apart: exp(−6.9) is a thousandth."""
+
+
+class Column(NamedTuple):
+    """A source word with its weight, and the places of its tokens among those that a recurrent encoder reads."""
+
+    text: str
+    weight: float
+    tokens: tuple[int, ...]
+
+
+class Diagram:
+    """The places of a diagram, the same in every frame.
+
+    With the weights of one head scores are shown, their logarithms but for a constant; not for the mean of heads.
+    `before`: the decoder attends by the state before, and the context enters its next state.
+    """
+
+    def __init__(self, data: ExplanationData) -> None:
+        self.data, self.cross, states = data, data.has_cross_attention, data.states
+        shown = data.shown_head
+        self.heads = len(data.layers[shown.layer].weights) if self.cross else 0
+        self.scored = self.heads == 1 or (self.cross and shown.head is not None)
+        self.before = self.cross and states is not None and states.order == "bahdanau"
+        self.state = 32.0 if states else 66.0
+        bottom = self.state + STEP * (states.directions if states else 1)
+        self.score = bottom + 40
+        self.softmax = self.score + 58 if self.scored else bottom + 36
+        self.weight = self.softmax + 30
+        self.sum = self.weight + 78 if self.cross else bottom + 40
+        self.own = (self.score if self.scored else self.softmax + 20) - 22 if self.cross else self.sum - 12
+        self.output = self.sum + (70 if self.before else 34)
+        self.next = self.output + 30 + 20 * max(len(step.candidates) for step in data.steps)
+        self.height = self.next + 28
+
+    def marks(self, read: int, t: int | None) -> Iterator[Mark]:
+        """Draw the model in step `read` of the encoder, or in step t of the decoder where that is not None."""
+        states, weights = self.data.states, self.data.shown_weights()[t] if self.cross and t is not None else None
+        columns = self._columns(weights, read)
+        width, end = min(WIDEST, ROOM / len(columns)), LEFT + min(ROOM, WIDEST * len(columns))
+        placed = [(LEFT + (i + 0.5) * width, column) for i, column in enumerate(columns)]
+        yield Text(MARGIN, self.state + 11, "states h", SMALL, "muted")
+        more = len(self.data.source) - len(placed)
+        yield Text(MARGIN, 16, "words" + f" (+{more})" * (more > 0), SMALL, "muted")
+        yield from (Text(x, 16, elide(each.text, SIZE, width - 4), SIZE, "ink", "middle") for x, each in placed)
+        yield from self._encoder(placed, end) if states is None else self._states(placed, width, read, t is not None)
+        if self.cross:
+            yield from self._attention(placed, end, t is not None)
+        yield from self._decoder(t)
+
+    def _columns(self, weights: npt.NDArray[np.float32] | None, read: int) -> list[Column]:
+        """Return the words that are shown: the strongest, or those around what is read."""
+        states = self.data.states
+        words = states.token_words if states else ()
+        shown = [*enumerate(self.data.source), *([(-1, "(end)")] if states and states.is_all else [])]
+        columns = [
+            Column(text, 0.0 if weights is None else float(weights[s]), tuple(i for i, w in enumerate(words) if w == s))
+            for s, text in shown
+        ]
+        now = next((i for i, column in enumerate(columns) if read in column.tokens), 0)
+        order = sorted(range(len(columns)), key=lambda i: abs(i - now) if weights is None else -columns[i].weight)
+        return [columns[i] for i in sorted(order[:COLUMNS])]
+
+    def _encoder(self, placed: Sequence[tuple[float, Column]], end: float) -> Iterator[Mark]:
+        layers = len(self.data.encoder_layers)
+        yield Box(LEFT, 30, end - LEFT, 22, "s0", outline=1.0)
+        name = f"encoder: {layers} layers of self-attention" if layers else "encoder"
+        yield Text((LEFT + end) / 2, 45, elide(name, SIZE, end - LEFT), SIZE, "ink", "middle")
+        for x, _ in placed:
+            yield from _arrow((x, 52), (x, self.state), "muted")
+            yield Box(x - 16, self.state, 32, STATE + 2, "s0", outline=1.0)
+
+    def _states(self, placed: Sequence[tuple[float, Column]], width: float, read: int, lit: bool) -> Iterator[Mark]:
+        """Draw the states of a recurrent encoder, and, without attention, those that it hands over."""
+        states = self.data.states
+        assert states is not None, "a recurrent encoder has states"
+        S, largest = len(states.tokens), float(np.abs(states.encoder[..., :NUMBERS]).max(initial=1e-9))
+        for k in range(states.directions):
+            y, hue = self.state + STEP * k, "s0" if lit else "grid"
+            for n, (x, column) in enumerate(placed):
+                token = column.tokens[0 if k else -1] if column.tokens else 0
+                is_read = lit or (S - 1 - token if k else token) <= read
+                left, right = x - width / 2 + 5, x + width / 2 - 5
+                if is_read:
+                    yield from _strip(states.encoder[token, k, :NUMBERS], left, y, right - left, STATE, largest)
+                yield Box(left, y, right - left, STATE, "rule" if is_read else "grid", outline=1.0)
+                if n + 1 < len(placed):
+                    ends = (right, y + STATE / 2), (right + 10, y + STATE / 2)
+                    yield from _arrow(ends[k], ends[1 - k], "muted" if is_read else "grid")
+            if not self.cross:
+                x = placed[0 if k else -1][0]
+                yield Box(x - width / 2 + 3, y - 2, width - 6, STATE + 4, "link" if lit else "grid", outline=2.0)
+                yield Polyline(((x, y + STATE + 2), (x, self.sum)), hue, 1.2)
+                yield from _arrow((x, self.sum), (RIGHT, self.sum), hue)
+        if not self.cross:
+            what = "one vector, the last state" if states.directions == 1 else "the last state of each direction"
+            yield Text(
+                LEFT, self.sum + 24, f"{what}: all that the decoder gets of the source", SMALL, _pale("muted", lit)
+            )
+
+    def _attention(self, placed: Sequence[tuple[float, Column]], end: float, lit: bool) -> Iterator[Mark]:
+        ink, muted = _pale("ink", lit), _pale("muted", lit)
+        top = max(column.weight for _, column in placed) or 1.0
+        rows = {"scores e": self.score + 20, "weights α": self.weight + 24, "context c": self.sum + 4}
+        yield from (Text(MARGIN, y, name, SMALL, muted) for name, y in rows.items() if self.scored or name[0] != "s")
+        yield from _arrow((RIGHT, self.own + 12), (LEFT if self.scored else end, self.own + 12), _pale("s1", lit))
+        yield Text(end + 10, self.own + 7, "query", SMALL, ink)
+        for x, (_, w, _) in placed:
+            target = self.score - 2 if self.scored else self.softmax
+            yield from _arrow((x, self.score - 36), (x, target), muted)
+            yield Polyline(((x, self.softmax + 20), (x, self.weight + HIGH * (1 - w))), muted, 1.0)
+            if self.scored and lit:
+                score = max(LEAST, math.log(w / top)) if w > 0 else LEAST
+                high = max(1.0, HIGH * (1 - score / LEAST))
+                text = "< −6.9" if score == LEAST else "0" if score > -0.05 else f"−{-score:.1f}"
+                yield Box(x - BAR / 2, self.score + HIGH - high, BAR, high, "s3")
+                yield Text(x, self.score + HIGH + 14, text, SMALL, "muted", "middle")
+            if lit:
+                shade = f"w{max(12, level(w))}"
+                yield Box(x - BAR / 2, self.weight + HIGH * (1 - w), BAR, max(1.0, HIGH * w), shade)
+                yield Text(x, self.weight + HIGH + 14, f"{w:.2f}", SMALL, "muted", "middle")
+                if w >= 0.005:
+                    yield Polyline(curve((x, self.weight + HIGH + 18), (end + 14, self.sum), 10), shade, 0.6 + 5 * w)
+        yield Box(LEFT, self.softmax, end - LEFT, 20, _pale("s3", lit), outline=1.0)
+        name = "softmax" if self.scored else f"scores and softmax of {self.heads} heads; their mean"
+        yield Text((LEFT + end) / 2, self.softmax + 14, elide(name, SIZE, end - LEFT), SIZE, ink, "middle")
+        yield Text(end + 22, self.sum + 5, "Σ", 16.0, ink, "middle")
+        yield Text(end + 42, self.sum - 5, "c", SIZE, ink)
+        yield from _arrow((end + 32, self.sum), (RIGHT + 85, self.sum), _pale("s0", lit))
+
+    def _decoder(self, t: int | None) -> Iterator[Mark]:
+        lit, width, middle = t is not None, WIDTH - MARGIN - RIGHT, RIGHT + 85
+        ink, muted, hue = _pale("ink", lit), _pale("muted", lit), _pale("s1", lit)
+        step = self.data.steps[t].candidates if t is not None else ()
+        before = (token_label(self.data.tokens[t - 1]) or "␣") if t else "(start)"
+        chosen = (token_label(self.data.tokens[t]) or "␣") if t is not None else "next word"
+        layers = sum(layer.role == "decoder" for layer in self.data.layers)
+        name = "" if self.data.states else f"decoder: {layers} layers" if layers else "decoder"
+        boxes = {0.0: before, self.own: name, self.output: "output layer, softmax", self.next: chosen}
+        boxes |= {self.output - 36: ""} if self.before else {}
+        for y, nearest in ((24.0, self.own), (self.own + 24, self.output - 36 * self.before)):
+            yield from _arrow((middle, y), (middle, nearest), muted)
+        yield from self._own_state(None if t is None else t - self.before, self.own)
+        if self.before:
+            yield from _arrow((middle, self.output - 12), (middle, self.output), muted)
+            yield from self._own_state(t, self.output - 36)
+        for y, text in boxes.items():
+            yield Box(RIGHT, y, width, 24, hue, outline=2.0 if y == self.next else 1.0)
+            yield Text(middle, y + 16, elide(text, SIZE, width - 10), SIZE, ink, "middle")
+        yield Text(RIGHT - 8, 16, "word before", SMALL, muted, "end")
+        yield Text(RIGHT - 8, self.own + 26, "state before" if self.before else "state", SMALL, muted, "end")
+        for i, (token, probability, is_chosen) in enumerate(step):
+            y = self.output + 30 + 20 * i
+            text = elide(token_label(token) or "␣", SIZE, 58.0)
+            yield Text(RIGHT + 60, y + 12, text, SIZE, "ink" if is_chosen else "muted", "end")
+            yield Box(RIGHT + 66, y, max(1.0, probability * (width - 116)), 14.0, "w70" if is_chosen else "w30")
+            yield Text(RIGHT + width, y + 12, f"{100 * probability:.1f} %", SMALL, "muted", "end")
+
+    def _own_state(self, t: int | None, y: float) -> Iterator[Mark]:
+        """Draw the numbers of a recurrent decoder's state."""
+        if self.data.states is not None and t is not None and t >= 0:
+            vector = self.data.states.decoder[t, : 2 * NUMBERS]
+            yield from _strip(vector, RIGHT, y, WIDTH - MARGIN - RIGHT, 24.0, float(np.abs(vector).max(initial=1e-9)))
+
+
+def _pale(paint: str, lit: bool) -> str:
+    return paint if lit else "grid"
+
+
+def _strip(
+    vector: npt.NDArray[np.float32], x: float, y: float, width: float, height: float, largest: float
+) -> Iterator[Box]:
+    """Draw a vector, in colours that diverge from 0."""
+    cell = width / len(vector)
+    for number, value in enumerate(vector.tolist()):
+        paint = signed_paint(value / max(largest, 1e-9))
+        yield Box(x + number * cell, y, cell, height, paint, f"{value:.2f}".replace("-", "−"))
+
+
+def _arrow(start: tuple[float, float], end: tuple[float, float], paint: str) -> Iterator[Polyline]:
+    """Draw a line with a tip at its end."""
+    (x1, y1), (x2, y2) = start, end
+    length = math.hypot(x2 - x1, y2 - y1) or 1.0
+    dx, dy = 5 * (x2 - x1) / length, 5 * (y2 - y1) / length
+    yield Polyline((start, (x2 - dx, y2 - dy)), paint, 1.0)
+    yield Polyline((end, (x2 - dx - dy / 2, y2 - dy + dx / 2), (x2 - dx + dy / 2, y2 - dy - dx / 2)), paint)

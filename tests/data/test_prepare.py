@@ -371,7 +371,7 @@ def test_memory_does_not_grow_with_the_corpus(tmp_path: Path) -> None:
     def memory_growth(lines: int, shards: bool) -> float:
         """Return the growth in a separate process, without annotation checks."""
         command = [sys.executable, __file__, str(tmp_path), str(lines), str(shards)]
-        python_path = os.pathsep.join([str(Path(regard.__file__).parents[1]), str(Path(__file__).parent)])
+        python_path = os.pathsep.join(map(str, (Path(regard.__file__).parents[1], *Path(__file__).parents[:2])))
         process = subprocess.run(
             command, capture_output=True, check=True, env={**os.environ, "PYTHONPATH": python_path}
         )

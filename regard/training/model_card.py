@@ -11,6 +11,7 @@ from typing import Any
 from regard.common.atomic import write_bytes
 from regard.data.bleu_tokenizer import bleu_tokenizer
 from regard.data.corpus import CorpusFacts
+from regard.data.languages import language_names
 from regard.training.journal import read as read_journal
 from regard.training.recipe import Recipe
 from regard.training.trainer import Outcome
@@ -31,6 +32,10 @@ def write(folder: Path, recipe: Recipe, corpora: Mapping[str, CorpusFacts], outc
     table = "\n".join(rows)
     text = f"""# A {kind} model trained with Regard
 
+{_in_short(recipe, corpora, best)}
+
+## How it was made
+
 {experiment}\
 - Encoder: {model.encoder.kind}; decoder: {model.decoder.kind}. The whole recipe is in `train.toml`.
 - {_languages(recipe)}
@@ -48,6 +53,18 @@ def write(folder: Path, recipe: Recipe, corpora: Mapping[str, CorpusFacts], outc
 Use it: {_usage(folder.name, images)} in Python.
 """
     write_bytes(folder / "README.md", text.encode())
+
+
+def _in_short(recipe: Recipe, corpora: Mapping[str, CorpusFacts], best: Mapping[str, Any] | None) -> str:
+    """The paragraph for people: what the model does, what it has learnt from, and how well it does it."""
+    images, pairs = recipe.data.images is not None, {name: facts.pairs for name, facts in corpora.items()}
+    source, target = ((language_names().get(code) or (code,))[0] for code in recipe.data.languages.pair)
+    does = f"It translates {source} into {target}." if source and target else "It translates."
+    score = f"; on {pairs.get('valid', 0):,} others it reaches chrF {best['chrf']:.0f} of 100" if best else ""
+    return (
+        f"{'It describes images.' if images else does} It has learnt from {pairs.get('train', 0):,} "
+        f"{'captions' if images else 'pairs of texts'}{score}. What is of another kind than these comes out wrong."
+    )
 
 
 def _languages(recipe: Recipe) -> str:

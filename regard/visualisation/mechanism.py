@@ -20,9 +20,7 @@ from regard.visualisation.fonts import elide
 WIDTH = 760.0
 LEFT, ROOM, RIGHT = MARGIN + 80, 400.0, WIDTH - MARGIN - 170.0  # of the source's columns, and left of the decoder
 COLUMNS, WIDEST = 6, 92.0  # columns at most, of more words those of the strongest; pixels of one
-SIZE, SMALL = 13.0, 11.5
-NUMBERS = 32
-"""Numbers drawn of a state."""
+SIZE, SMALL, NUMBERS = 13.0, 11.5, 32  # sizes of text; numbers drawn of a state
 STATE, STEP, BAR, HIGH = 14.0, 18.0, 28.0, 34.0  # heights of a state and of its row; width and greatest height of a bar
 LEAST = -6.9
 """Scores further below the highest are not told apart: exp(−6.9) is a thousandth."""
@@ -149,7 +147,7 @@ class Diagram:
                 if w >= 0.005:
                     yield Polyline(curve((x, self.weight + HIGH + 18), (end + 14, self.sum), 10), shade, 0.6 + 5 * w)
         yield Box(LEFT, self.softmax, end - LEFT, 20, _pale("s3", lit), outline=1.0)
-        name = "softmax" if self.scored else f"scores and softmax of {self.heads} heads; their mean"
+        name = "softmax" if self.scored else f"{self.heads} heads: scores and softmax, their mean"
         yield Text((LEFT + end) / 2, self.softmax + 14, elide(name, SIZE, end - LEFT), SIZE, ink, "middle")
         yield Text(end + 22, self.sum + 5, "Σ", 16.0, ink, "middle")
         yield Text(end + 42, self.sum - 5, "c", SIZE, ink)

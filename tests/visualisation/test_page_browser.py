@@ -207,7 +207,7 @@ def test_a_model_without_attention_is_played_with_its_states(
     open_page: Any, without_attention: ExplanationData
 ) -> None:
     page = open_page(without_attention)
-    for hidden in ("#attention", "#figure", "#scale", "#numbers", "#agreement", "#encoding", "#score-note"):
+    for hidden in ("#attention", "#figure", "#scale", "#numbers", "#agreement", "#encoding", "#step-note"):
         assert not page.is_visible(hidden), hidden
     assert page.inner_text("#title") == "I go"
     assert page.inner_text("#source-line") == "나는 간다"
@@ -225,12 +225,12 @@ def test_a_model_without_attention_is_played_with_its_states(
     assert page.locator("#mechanism .handed").count() == 2
     assert page.locator("#mechanism .dim").count() == 0
     assert not page.is_visible("#step-attention")
-    assert "one vector" not in page.locator("#handed-text").text_content()
+    assert "one vector" not in page.inner_text("#step-note")
     assert page.locator("#tree text").count() == 2
     page.keyboard.press("End")
     assert "ends the sentence" in page.inner_text(status)
     page.click("#language")
-    assert page.locator("#handed-text").text_content().startswith("넘어가는 것: 두 방향의 마지막 상태")
+    assert page.inner_text("#step-note").startswith("넘어가는 것: 두 방향의 마지막 상태")
 
 
 def test_all_heads_of_a_word_are_shown_in_colours(open_page: Any, explanation: Callable[..., ExplanationData]) -> None:

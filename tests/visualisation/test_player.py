@@ -57,7 +57,7 @@ def test_scores_are_those_of_one_head_and_softmax_of_them_gives_its_weights(
     explanation: Callable[..., ExplanationData],
 ) -> None:
     explained = explanation(5, 2, 1)
-    for head, heading in ((1, "softmax"), (None, "scores and softmax of 2 heads; their mean")):
+    for head, heading in ((1, "softmax"), (None, "2 heads: scores and softmax, their mean")):
         data = replace(explained, shown_head=ShownHead(0, head))
         marks = next(group.marks for group in layout_frames(data)[2].groups if group.name == "mechanism")
         texts = [mark.text for mark in marks if isinstance(mark, Text)]

@@ -563,7 +563,9 @@ const livePage = (() => {
 
   function showAbout({ facts, readme }) { // at the foot of the page
     find("facts").replaceChildren(...Object.entries(facts).flatMap(([name, value]) => [element("dt", words().facts[name] || name), element("dd", value)]));
-    find("readme").textContent = readme;
+    const [people, made] = readme.replace(/^#+ /, "").split("\n## "), more = element("details");
+    more.append(element("summary", (made || "").split("\n")[0]), element("div", (made || "").split("\n").slice(1).join("\n")));
+    find("readme").replaceChildren(people.trim(), ...(made ? [more] : []));
     find("readme").setAttribute("aria-label", words().about);
     find("readme").hidden = !readme;
   }

@@ -13,8 +13,8 @@ const explanationPage = (() => {
     forth: "Next step", step: "Step", speed: "Speed", attention: "Attention to the source",
     candidates: "Candidates for the next token", output: "Output so far",
     sourceRow: "words", stateRow: "states h", scoreRow: "scores e", weightRow: "weights α", contextRow: "context c",
-    startMark: "⟨start⟩", query: "query", own: "state", ownBefore: "state before", outputLayer: "output layer, softmax", nextWord: "next word", readNext: "read next", wordBefore: "word before",
-    encoderLayers: (count) => `encoder: ${count} layers of self-attention`, decoderLayers: (count) => (count ? `decoder: ${count} layers` : "decoder"), meanOfHeads: (count) => `scores and softmax of ${count} heads; their mean`,
+    startMark: "⟨start⟩", query: "query", own: "state", ownBefore: "state before", outputLayer: "output, softmax", nextWord: "next word", readNext: "read next", wordBefore: "word before",
+    encoderLayers: (count) => `encoder: ${count} layers of self-attention`, decoderLayers: (count) => (count ? `decoder: ${count} layers` : "decoder"), meanOfHeads: (count) => `${count} heads: softmax, mean`,
     scoreNote: "The highest score is drawn as 0: softmax depends on differences alone.",
     tree: "Search tree: hypotheses kept, ended and pruned", wins: "the translation", kept: "kept", ended: "ended",
     pruned: "pruned", end: "⟨end⟩", of: "of", writes: "predicts", ends: "ends the sentence", probability: "probability",
@@ -48,7 +48,7 @@ const explanationPage = (() => {
     candidates: "다음 토큰 후보", output: "지금까지의 출력",
     sourceRow: "단어", stateRow: "상태 h", scoreRow: "점수 e", weightRow: "가중치 α", contextRow: "컨텍스트 c",
     startMark: "⟨시작⟩", query: "쿼리", own: "상태", ownBefore: "앞 상태", outputLayer: "출력층, softmax", nextWord: "다음 단어", readNext: "다음 입력", wordBefore: "앞 단어",
-    encoderLayers: (count) => `인코더: 셀프 어텐션 ${count}층`, decoderLayers: (count) => (count ? `디코더 ${count}층` : "디코더"), meanOfHeads: (count) => `헤드 ${count}개의 점수와 softmax, 그 평균`,
+    encoderLayers: (count) => `인코더: 셀프 어텐션 ${count}층`, decoderLayers: (count) => (count ? `디코더 ${count}층` : "디코더"), meanOfHeads: (count) => `헤드 ${count}개: softmax, 평균`,
     scoreNote: "가장 높은 점수를 0으로 나타냅니다. softmax는 점수의 차이에만 달려 있습니다.",
     tree: "탐색 트리: 유지, 완료, 제거된 가설", wins: "번역문", kept: "유지", ended: "완료",
     pruned: "제거", end: "⟨끝⟩", of: "/", writes: "예측:", ends: "문장 끝", probability: "확률",
@@ -659,7 +659,9 @@ const explanationPage = (() => {
     find("search").hidden = isEncoding;
     if (isEncoding) showEncoder(current);
     else showDecoder(current - encoding());
-    find("score-note").hidden = isEncoding || !hasCross() || (data.layers[crossLayer()[0]].shape[0] > 1 && crossLayer()[1] === null);
+    const isAll = Boolean(data.states?.is_all), isOneHead = hasCross() && (data.layers[crossLayer()[0]].shape[0] === 1 || crossLayer()[1] !== null);
+    find("step-note").hidden = isEncoding || !(isAll || isOneHead);
+    find("step-note").textContent = isAll ? labels.handed(data.states.directions) : labels.scoreNote;
     drawMechanism(isEncoding ? current : encoding() - 1, isEncoding ? null : current - encoding());
   }
 
@@ -776,7 +778,7 @@ const explanationPage = (() => {
   /** Draw the model in step e of the encoder, or in step t of the decoder: words, states, scores, softmax, Σ, next word. */
   function drawMechanism(e, t) {
     const area = find("mechanism"), { states } = data, isDecoding = t !== null, cross = hasCross(), isBefore = cross && states?.order === "bahdanau";
-    const W = Math.max(540, Math.min(880, area.clientWidth - 2)), GUTTER = 76, RIGHT = 190, x0 = W - RIGHT, middle = x0 + 10 + RIGHT / 2, room = x0 - 46 - GUTTER;
+    const W = Math.max(340, Math.min(880, area.clientWidth - 2)), isNarrow = W < 520, GUTTER = isNarrow ? 0 : 76, RIGHT = isNarrow ? 160 : 190, x0 = W - RIGHT, middle = x0 + 10 + RIGHT / 2, room = x0 - (isNarrow ? 14 : 46) - GUTTER;
     const [index, head] = cross ? crossLayer() : [], layer = data.layers[index], H = cross ? layer.shape[0] : 0;
     const weights = cross && isDecoding ? stepWeights(t) : null;
     const fit = Math.floor(room / 56), columns = sourceColumns(fit, weights, e), hidden = data.source.length - columns.filter(([s]) => s >= 0).length;
@@ -801,7 +803,8 @@ const explanationPage = (() => {
       wire(`M${points.map((point) => point.join(" ")).join("L")}`, kind);
       wire(`M${x - 2 * dx - dy} ${y - 2 * dy + dx}L${x} ${y}L${x - 2 * dx + dy} ${y - 2 * dy - dx}z`, `${kind} tip`);
     };
-    const named = (y, content) => text(0, y, content, { "text-anchor": "start", class: "name" });
+    const named = (y, content) => isNarrow || text(0, y, content, { "text-anchor": "start", class: "name" }); // a row
+    const beside = (y, content) => isNarrow || text(x0 + 24, y, content, { "text-anchor": "end", class: "name" });
     const fitted = (content, width) => { pen.font = `13px ${FONT}`; return elided(content, width); };
     const stripAt = ({ numbers, largest }, x, y, width, height) => {
       const cell = width / numbers.length;
@@ -818,7 +821,7 @@ const explanationPage = (() => {
     if (!states) {
       const layers = data.layers.filter(({ role }) => role === "encoder").length;
       box(GUTTER, 34, end - GUTTER, 24, "source");
-      text((GUTTER + end) / 2, 50, layers ? labels.encoderLayers(layers) : labels.encoding);
+      text((GUTTER + end) / 2, 50, fitted(layers ? labels.encoderLayers(layers) : labels.encoding, end - GUTTER - 8));
     }
     columns.forEach(([, , tokens], i) => {
       const x = xOf(i), S = states ? states.tokens.length : 0, w = wide - 14;
@@ -846,7 +849,7 @@ const explanationPage = (() => {
       stage(1, isDecoding);
       if (isHead) named(yScore + 12, labels.scoreRow);
       arrow("query", [x0 + 29, yQuery], [isHead ? GUTTER : end, yQuery]);
-      text(end + 8, yQuery - 6, labels.query, { class: "symbol", "text-anchor": "start" });
+      if (!isNarrow) text(end + 8, yQuery - 6, labels.query, { class: "symbol", "text-anchor": "start" });
       columns.forEach(([s], i) => {
         const x = xOf(i), w = weights ? weights[s < 0 ? data.source.length : s] : 0, score = w > 0 ? Math.log(w / top) : -Infinity;
         stage(1, isDecoding);
@@ -866,13 +869,13 @@ const explanationPage = (() => {
       });
       stage(2, isDecoding);
       box(GUTTER, ySoft, end - GUTTER, 20, "soft");
-      text((GUTTER + end) / 2, ySoft + 14, isHead ? "softmax" : labels.meanOfHeads(H));
+      text((GUTTER + end) / 2, ySoft + 14, isHead ? "softmax" : fitted(labels.meanOfHeads(H), end - GUTTER - 8));
       named(yWeight + 32, labels.weightRow);
       stage(3, isDecoding);
       group.append(inSvg("circle", { cx: end + 20, cy: ySum, r: 11, class: "sum" }));
       text(end + 20, ySum + 5, "Σ");
       arrow("value", [end + 31, ySum], [isBefore ? middle : middle - 11, ySum]);
-      text((end + 31 + x0) / 2, ySum - 6, "c", { class: "symbol" });
+      text(Math.max(end + 40, (end + 31 + x0) / 2), ySum - 6, "c", { class: "symbol" });
       named(ySum + 4, labels.contextRow);
       if (weights) {
         const parts = weights.slice(0, data.source.length).map((w, s) => [w, s]).sort((a, b) => b[0] - a[0]).filter(([w], i) => i < 3 && w >= 0.005);
@@ -883,22 +886,21 @@ const explanationPage = (() => {
       stage(1, isDecoding || e === states.tokens.length - 1);
       for (let k = 0; k < K; k++) {
         const x = k ? xOf(0) : xOf(columns.length - 1);
-        arrow("value", [x, yState + 17 * k + 15], [x, ySum], [x0 + 8, ySum]);
+        arrow("value", [x, yState + 17 * k + 15], [x, ySum], [x0 + 29, ySum]);
         box(x - wide / 2 + 5, yState + 17 * k - 2, wide - 10, 17, "handed");
       }
-      text(GUTTER, ySum + 24, fitted(labels.handed(K), x0 - GUTTER - 20), { "text-anchor": "start", class: "name", id: "handed-text" });
     }
 
     // the decoder: the word before, its state, the next word
     const own = (y, name, place) => {
       if (states && place >= 0) stripAt(states.decoder(place), x0 + 30, y, RIGHT - 40, 26);
       else box(x0 + 30, y, RIGHT - 40, 26, "target");
-      text(x0 + 24, y + 25, name, { class: "name", "text-anchor": "end" });
+      beside(y + 25, name);
       if (!states) text(middle, y + 18, labels.decoderLayers(data.layers.filter(({ role }) => role === "decoder").length));
     };
     const before = isDecoding && t > 0 ? tokenLabel(data.tokens[t - 1]) : labels.startMark;
     stage(0, isDecoding);
-    text(x0 + 24, 19, labels.wordBefore, { class: "name", "text-anchor": "end" });
+    beside(19, labels.wordBefore);
     box(x0 + 30, 4, RIGHT - 40, 22, "target");
     text(middle, 19, fitted(before, RIGHT - 50));
     if (isBefore) {
@@ -920,7 +922,7 @@ const explanationPage = (() => {
     stage(4, isDecoding);
     arrow("", [middle, yNew ? yNew + 26 : cross ? ySum + 11 : ySum + 13], [middle, yOut - 1]);
     box(x0 + 30, yOut, RIGHT - 40, 22, "target");
-    text(middle, yOut + 15, labels.outputLayer);
+    text(middle, yOut + 15, fitted(labels.outputLayer, RIGHT - 42));
     const { candidates } = isDecoding ? data.steps[t] : { candidates: [] };
     candidates.forEach(([token, probability, isChosen], i) => {
       const y = yOut + 30 + i * 21;
@@ -932,7 +934,7 @@ const explanationPage = (() => {
     box(x0 + 30, yNext, RIGHT - 40, 26, "next");
     const chosen = candidates.find((candidate) => candidate[2]);
     text(middle, yNext + 18, chosen ? fitted(tokenLabel(chosen[0]), RIGHT - 50) : labels.nextWord, { class: "chosen" });
-    if (isDecoding && t < data.steps.length - 1) text(x0 + 20, yNext + 18, labels.readNext, { class: "name", "text-anchor": "end" });
+    if (isDecoding && t < data.steps.length - 1) beside(yNext + 18, labels.readNext);
     const listed = candidates.map(([token, probability]) => `${tokenLabel(token)} ${percent(probability)}`);
     svg.setAttribute("aria-label", [find("step-status").textContent, ...(listed.length ? [`${labels.candidates}: ${listed.join(", ")}`] : [])].join(". "));
     area.replaceChildren(svg);

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from regard.attention import SCORES, watch
 from regard.common.errors import UsageError
-from regard.data.vocabulary import BOS
+from regard.data.vocabulary import BOS, EOS
 from regard.layers.positions import interleaved, sinusoids
 from regard.learn import walkthrough_block
 from regard.learn.lessons.random_weights import SmallSettings, WordVocabulary, small_model
@@ -30,6 +30,11 @@ SOURCE, TARGET = "나는 집에 간다", "I go home now"
 
 def close(actual: Any, expected: Tensor) -> None:
     torch.testing.assert_close(torch.as_tensor(actual), expected.detach(), rtol=0, atol=1e-5)
+
+
+def end(block: Any) -> Step:
+    """Return the last step of the layers: those of the prediction follow."""
+    return [step for step in block.steps if not step.key.startswith("prediction.")][-1]
 
 
 def small(settings: SmallSettings) -> tuple[Model, Batch, Tensor]:
@@ -51,10 +56,10 @@ def test_an_encoder_block_equals_the_forward_pass(score: str, norm: str, heads: 
     (weights,) = readings.values()
     close(block["self.weights"]["A"], weights)
     close(block["sum"]["x₀"], encoded.embedded)
-    close(block.steps[-1].terms[-1].values, encoded.outputs)
+    close(end(block).terms[-1].values, encoded.outputs)
     layer: Any = model.encoder.layers[0]
     close(
-        block["feedforward.add"].terms[-1].values if norm == "pre" else block.steps[-1]["x₂"],
+        block["feedforward.add"].terms[-1].values if norm == "pre" else end(block)["x₂"],
         layer(encoded.embedded, None),
     )
 
@@ -70,7 +75,7 @@ def test_a_decoder_block_equals_the_forward_pass(score: str, norm: str) -> None:
     close(block["self.weights"]["A"], readings["decoder.layers.0.self_attention"])
     close(block["cross.weights"]["A"], readings["decoder.layers.0.cross_attention"])
     close(block["source"]["m"], model.encoder(batch).outputs)
-    close(block.steps[-1].terms[-1].values, features)
+    close(end(block).terms[-1].values, features)
     assert np.triu(block["self.weights"]["A"][0, 0], 1).max() == 0, "no weight of later tokens"
     mask = block["self.mask"].terms[1].values
     assert np.isneginf(mask[0]).tolist() == np.triu(np.ones((5, 5)), 1).astype(bool).tolist()
@@ -91,7 +96,7 @@ def test_a_causal_block_equals_its_modules(score: str, norm: str) -> None:
     close(block["self.output"]["z"], z)
     x = layer.self_attention_residual.after(x, z)
     x = layer.feedforward_residual.after(x, layer.feedforward(layer.feedforward_residual.before(x)))
-    close(block.steps[-1].terms[-1].values, model.encoder.norm(x))
+    close(end(block).terms[-1].values, model.encoder.norm(x))
 
 
 @pytest.mark.parametrize("target", [None, TARGET])
@@ -101,7 +106,7 @@ def test_without_projections_a_vector_meets_itself(score: str, target: str | Non
     block = walkthrough_block(SOURCE, target, score=score, unprojected=True)
     model, batch, target_in = small(SmallSettings(score=score, unprojected=True))
     expected = model.encoder(batch).outputs if target is None else model(batch, target_in)
-    close(block.steps[-1].terms[-1].values, expected)
+    close(end(block).terms[-1].values, expected)
     assert np.array_equal(block["self.Q"]["Q"], block["self.norm"]["y"])
     if "dot" in score or "cosine" in score:
         scores = block["self.scores"].terms[-1].values[0, 0]
@@ -213,6 +218,31 @@ def test_shapes_of_a_batch_are_those_of_bmm() -> None:
 # --- one's own model
 
 
+@torch.no_grad()
+def test_the_walkthrough_ends_with_the_loss_that_training_lowers() -> None:
+    pairs = [(SOURCE, TARGET), (SOURCE, "I go")]
+    block = walkthrough_block(*pairs[0], batch=[f"{SOURCE} ||| I go"])
+    source, target = (WordVocabulary([pair[side] for pair in pairs]) for side in (0, 1))
+    model = small_model(SmallSettings(), source, target)
+    assert [step.key for step in block.steps[-3:]] == [
+        f"prediction.{key}" for key in ("logits", "probabilities", "loss")
+    ]
+    for number, (text, translation) in enumerate(pairs):
+        ids = torch.tensor([target.encode(translation)])
+        logits = model.project(model(Batch.of([source.encode(text)]), torch.cat([torch.tensor([[BOS]]), ids], 1)))
+        wanted = torch.tensor([*ids[0].tolist(), EOS])
+        losses = torch.nn.functional.cross_entropy(logits[0], wanted, reduction="none")
+        close(block["prediction.loss"]["−ln p"][number, : len(wanted), 0], losses)
+        P = block["prediction.probabilities"]
+        names = list(P.terms[-1].columns[0])
+        assert names[: len(target.encode(TARGET)) + 1] == [*TARGET.split(), "</s>"], "those to predict first"
+        order = [target.names.index(name) for name in names]
+        close(P["P"][number, : len(wanted)], logits[0].softmax(-1)[:, order])
+        if number == 0:
+            assert f"{losses.sum():.3f}" in block["prediction.loss"].text.en
+            assert f"{torch.exp(-losses.sum()):.3g}" in block["prediction.loss"].text.ko
+
+
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder(tmp_path_factory.mktemp("models") / "run")
@@ -230,12 +260,12 @@ def test_a_layer_of_a_model_equals_its_forward_pass(run: Path, layer: int) -> No
     close(block["self.weights"]["A"], readings[f"encoder.layers.{layer - 1}.self_attention"])
     assert block["tokens"].terms[0].values[0, 1].tolist() == translator.tokenizer.source.tokens(source)
     if layer == 2:
-        close(block.steps[-1].terms[-1].values, encoded.outputs)
+        close(end(block).terms[-1].values, encoded.outputs)
         assert block["earlier"].title.en == "Input of layer 2, x₀"
     else:
-        assert block.steps[-1].key == "feedforward.add", "the final norm follows the last layer"
+        assert end(block).key == "feedforward.add", "the final norm follows the last layer"
         x = model.encoder.layers[0](encoded.embedded, None)
-        close(block.steps[-1].terms[-1].values, x)
+        close(end(block).terms[-1].values, x)
 
     target = translator.tokenizer.target.encode("I go home")
     block = walkthrough_block(SOURCE, "I go home", model=translator, layer=layer)
@@ -244,7 +274,7 @@ def test_a_layer_of_a_model_equals_its_forward_pass(run: Path, layer: int) -> No
     for key, role in (("self", "self_attention"), ("cross", "cross_attention")):
         close(block[f"{key}.weights"]["A"], readings[f"decoder.layers.{layer - 1}.{role}"])
     if layer == 2:
-        close(block.steps[-1].terms[-1].values, features)
+        close(end(block).terms[-1].values, features)
 
 
 def test_positions_of_a_model_are_shown_in_both_orders(run: Path) -> None:
@@ -280,11 +310,11 @@ def test_a_model_of_any_settings_equals_its_forward_pass(
     encoded = model.encoder(Batch.of([translator.encode(SOURCE)]))
     block = walkthrough_block(SOURCE, model=translator, layer=2)
     close(block["sum"]["x₀"], encoded.embedded)
-    close(block.steps[-1].terms[-1].values, encoded.outputs)
+    close(end(block).terms[-1].values, encoded.outputs)
     ids = translator.tokenizer.target.encode(TARGET)
     features = model(Batch.of([translator.encode(SOURCE)]), torch.tensor([[BOS, *ids]]))
     block = walkthrough_block(SOURCE, TARGET, model=translator, layer=2)
-    close(block.steps[-1].terms[-1].values, features)
+    close(end(block).terms[-1].values, features)
     assert len(block.text("ko")) > 5000
     assert block.page()
 

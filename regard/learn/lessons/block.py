@@ -212,7 +212,7 @@ def _walk(setup: _Setup, pairs: Sequence[Pair], is_batch: bool) -> BlockWalkthro
     batch, encoder, source_names = Batch.of(sources, device), model.encoder, _padded(source_tokens)
     with record_calls(model) as calls, _causal(encoder if setup.causal else None):
         if targets:
-            model(batch, pad([[BOS, *ids] for ids in targets])[0].to(device))
+            model.project(model(batch, pad([[BOS, *ids] for ids in targets])[0].to(device)))
         else:
             encoder(batch)
     if targets:
@@ -258,6 +258,9 @@ def _decoder_steps(
     steps.decoder_layer(layers[setup.layer], source_names)  # type: ignore[arg-type]
     if setup.layer == len(layers) - 1:
         steps.final_norm(decoder.norm)
+        wanted, vocabulary = [[*ids, EOS] for ids in targets], range(decoder.output.weight.shape[0])
+        ids = pad(wanted)[0].to(setup.model.device)
+        steps.prediction(decoder.output, ids, list(map(len, wanted)), [setup.target.tokens(vocabulary)])
     return steps.steps
 
 

@@ -21,6 +21,7 @@ from regard.attention.heads import split_heads
 from regard.attention.scores import Additive, General
 from regard.common.bilingual import Text, Words, join_texts, read_texts
 from regard.common.shapes import Array, Tensor
+from regard.layers.embedding import OutputProjection
 from regard.layers.feedforward import FeedForward
 from regard.layers.positions import LearnedPositions, interleaved
 from regard.layers.residual import Residual
@@ -138,6 +139,25 @@ class BlockSteps:
         if isinstance(norm, nn.LayerNorm):
             self._part, self._prefix = TEXTS["parts.final"], ""
             self._norm(norm, "final_norm", self._name, "output")
+
+    def prediction(self, output: OutputProjection, ids: Tensor, lengths: Sequence[int], shown: Names) -> None:
+        """Append logits, softmax and cross-entropy; `shown`: the tokens of the vocabulary, those to predict first."""
+        self._begin(TEXTS["parts.final"], "prediction")
+        logits, V = self.calls[output].output, self.calls[output].output.shape[-1]
+        likely = logits.mean((0, 1)).argsort(descending=True).tolist()
+        order = torch.tensor(list(dict.fromkeys([*ids.flatten().tolist(), *likely]))[: max(8, ids.shape[1])])
+        columns = [[shown[0][index] for index in order.tolist()]]
+        x = Term("x", array(self.calls[output].input), "B T D", self.names, repeated=True)
+        weights = Term("W", array(output.weight[order].T), "D V", columns=columns, operator="·")
+        bias = Term("b", array(output.bias[None, order]), "1 V", operator="+")
+        scores = Term(TEXTS["labels.logits"], array(logits[..., order]), "B T V", self.names, columns, "=")
+        self._add("logits", _worded("logits", size=V, shown=len(order)), "logits = x·W + b", [x, weights, bias, scores])
+        P = replace(_like(scores, "P", "softmax →", logits.softmax(-1)[..., order]), kind="weights")
+        self._add("probabilities", _worded("probabilities", size=V), "P = softmax(logits)", [_again(scores), P])
+        losses = -logits.log_softmax(-1).gather(-1, ids[..., None])
+        total = float(losses[0, : lengths[0]].sum())
+        text = _worded("loss", product=f"{np.exp(-total):.3g}", total=f"{total:.3f}", mean=f"{total / lengths[0]:.3f}")
+        self._add("loss", text, "loss = −ln p", [Term("−ln p", array(losses), "B T 1", self.names, [["−ln p"]])])
 
     def _self_attention(self, layer: EncoderLayer | DecoderLayer, part: Text) -> None:
         self._begin(part, "self")

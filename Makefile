@@ -4,7 +4,7 @@ BIN := .venv/bin
 unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo quick affected test coverage fuzz slow check fix hooks constraints clean bench-train bench-translate bench-runtime \
-  bench-million gpu library page
+  bench-million gpu library page page-real
 
 demo: .venv/ready  ## install, then train, score, translate and draw on the built-in sample
 	$(BIN)/regard demo
@@ -81,9 +81,24 @@ library: .venv/ready  ## the C library for every system, into regard/runtime/lib
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt ziglang
 	$(BIN)/python tools/build_library.py
 
-page: .venv/ready  ## docs/translator.html: the Korean-English model of the demonstration as a page that translates; trained first
+SAMPLE := --source runs/demo/data/train.ko --target runs/demo/data/train.en \
+  --valid-source runs/demo/data/valid.ko --valid-target runs/demo/data/valid.en
+SMALL := --set model.encoder.size=64 --set model.encoder.embedding=64 --set model.decoder.size=128 --set model.decoder.embedding=64 \
+  --set tokenizer.size=1000 --set batching.tokens=1024 --set schedule.warmup=100 --set schedule.peak=8e-3 --set training.updates=1000
+
+page: .venv/ready  ## all that is trained for the documentation: docs/translator.html and the figures of the READMEs; half an hour
 	$(BIN)/regard demo
 	$(BIN)/regard export runs/demo/ko-en --to page docs/translator.html
+	$(BIN)/regard show runs/demo/ko-en "선생님이 왔을 때 나는 도서관에서 책을 읽고 있었다" --out docs/images/attention.svg
+	$(BIN)/regard train $(SAMPLE) --preset rnn-bahdanau $(SMALL) --out runs/demo/bahdanau
+	$(BIN)/regard show runs/demo/bahdanau "나는 빵을 먹고 있었다" --view player --out docs/images/player.svg
+
+page-real: .venv/ready  ## build/real.html: a page whose model learnt real sentences, for yourself alone; DATA: the folder that holds koen/
+	test -f "$(DATA)/koen/train.ko" || { echo "DATA: wanted the folder that holds koen/train.ko, got '$(DATA)'"; exit 2; }
+	$(BIN)/regard train --source "$(DATA)/koen/train.ko" --target "$(DATA)/koen/train.en" \
+	  --valid-source "$(DATA)/koen/val.ko" --valid-target "$(DATA)/koen/val.en" --budget 60m --out runs/real
+	mkdir -p build
+	$(BIN)/regard export runs/real --to page build/real.html
 
 .venv/ready: pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10) and "Regard needs Python 3.10 or newer")'

@@ -21,7 +21,7 @@ def script_colours() -> dict[str, Any]:
         theme: {
             "scale": [colour(f"w{n}", theme) for n in range(LEVELS + 1)],
             "text": [colour(f"v{n}", theme) for n in range(LEVELS + 1)],
-            "signed": [colour(signed_paint(n / LEVELS), theme) for n in range(-LEVELS, LEVELS + 1)],
+            "signed": [colour(signed_paint(n / LEVELS), theme) for n in range(-LEVELS, LEVELS + 1, 2)],
             "series": [colour(f"s{n}", theme) for n in range(SERIES)],
             **{role: colour(role, theme) for role in ROLES},
         }

@@ -148,6 +148,7 @@ def test_the_player_steps_by_buttons_and_keys(open_page: Any, explanation: Calla
     page.keyboard.press("ArrowRight")
     weights = explained.shown_weights()[0]
     assert page.locator("#context-text").text_content().startswith(f"c = {weights.max():.2f} h(")
+    assert page.locator("#product").text_content() == "p = 0.75 = 0.75"
     assert page.locator("#mechanism .candidate.chosen").text_content() == "저는"
     assert "저는 75.0 %" in page.get_attribute("#mechanism svg", "aria-label")
     page.select_option("#speed", "4")

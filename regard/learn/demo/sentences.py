@@ -60,7 +60,7 @@ def demo_recipe(source: str, target: str, data: Path, seed: int) -> Recipe:
     files = {side: str(data / f"train.{language}") for side, language in languages.items()}
     files |= {f"valid_{side}": str(data / f"valid.{language}") for side, language in languages.items()}
     changes = {
-        "data": files,
+        "data": files | {"licence": "Apache-2.0", "origin": "sentences drawn from a grammar (regard sample)"},
         "tokenizer": {"size": 1000},
         "model": {side: {"dropout": 0.1, "layers": 2} for side in ("encoder", "decoder")},
         "schedule": {"peak": 5e-3, "warmup": 400},

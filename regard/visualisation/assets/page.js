@@ -808,7 +808,7 @@ const explanationPage = (() => {
     const fitted = (content, width) => { pen.font = `13px ${FONT}`; return elided(content, width); };
     const stripAt = ({ numbers, largest }, x, y, width, height) => {
       const cell = width / numbers.length;
-      numbers.forEach((value, n) => group.append(inSvg("rect", { x: x + n * cell, y, width: cell + 0.3, height, fill: shades.signed[Math.round(100 * (value / largest + 1))], stroke: "none" })));
+      numbers.forEach((value, n) => group.append(inSvg("rect", { x: x + n * cell, y, width: cell + 0.3, height, fill: shades.signed[Math.round(50 * (value / largest + 1))], stroke: "none" })));
       group.append(inSvg("rect", { x, y, width, height, class: "frame" }));
     };
 
@@ -933,6 +933,12 @@ const explanationPage = (() => {
     stage(5, isDecoding);
     box(x0 + 30, yNext, RIGHT - 40, 26, "next");
     const chosen = candidates.find((candidate) => candidate[2]);
+    const factors = isDecoding ? data.steps.slice(0, t + 1).map((each) => each.candidates.find((candidate) => candidate[2])?.[1]) : [];
+    if (factors.length && factors.every(Boolean)) { // the probability of the output so far, and its loss
+      const p = factors.reduce((product, factor) => product * factor), shown = factors.slice(-2).map((factor) => factor.toFixed(2));
+      text(GUTTER, yNext - 2, `p = ${factors[2] ? "… × " : ""}${shown.join(" × ")} = ${p.toPrecision(2)}`, { "text-anchor": "start", id: "product" });
+      text(GUTTER, yNext + 18, `−ln p = ${Math.abs(Math.log(p)).toFixed(2)}`, { "text-anchor": "start" });
+    }
     text(middle, yNext + 18, chosen ? fitted(tokenLabel(chosen[0]), RIGHT - 50) : labels.nextWord, { class: "chosen" });
     if (isDecoding && t < data.steps.length - 1) beside(yNext + 18, labels.readNext);
     const listed = candidates.map(([token, probability]) => `${tokenLabel(token)} ${percent(probability)}`);

@@ -183,6 +183,21 @@ def test_the_end_and_a_lone_space_are_named_apart(open_page: Any, explanation: C
     assert page.locator("#mechanism .candidate").all_text_contents() == ["⟨끝⟩", "␣"]
 
 
+def test_all_layers_and_heads_are_shown_at_once_and_a_click_opens_one(
+    open_page: Any, explanation: Callable[..., ExplanationData]
+) -> None:
+    page = open_page(explanation(5, 3, 2))
+    page.select_option("#role", "encoder")
+    page.select_option("#view", "all")
+    assert not page.is_visible("#layer")
+    assert not page.is_visible("#head")
+    box = page.locator("#canvas").bounding_box()
+    page.mouse.click(box["x"] + 26 + (box["width"] - 26) * 0.4, box["y"] + 22 + (box["height"] - 22) * 0.75)
+    chosen = [page.input_value(f"#{name}") for name in ("view", "head")]
+    assert chosen == ["heat", "1"], "the second of three heads"
+    assert page.inner_text("#layer option:checked") == "2", "and of two layers the lower row"
+
+
 def test_a_printed_page_is_light_in_dark_mode_too(open_page: Any, explanation: Callable[..., ExplanationData]) -> None:
     page = open_page(explanation(5, 2, 1), color_scheme="dark")
     corner = """() => { const pen = document.createElement("canvas").getContext("2d");

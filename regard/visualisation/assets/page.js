@@ -4,7 +4,7 @@
 const explanationPage = (() => {
   const ENGLISH = {
     role: "Attention", layer: "Layer", head: "Head", row: "Row", view: "View", numbers: "All weights", weight: "attention weight",
-    link: "link", mean: "mean", heat: "heatmap", arcs: "arcs", heads: "all heads of a word", special: "start and end", figure: "Attention weights",
+    link: "link", mean: "mean", heat: "heatmap", arcs: "arcs", heads: "all heads of a word", all: "all layers and heads", special: "start and end", figure: "Attention weights",
     cross: "target → source", encoder: "source → source", decoder: "target → target", attribution: "attribution", measure: "Measure", share: "share of the attribution",
     predicting: "when the word was predicted", shifted: "one step later", source: "Source", target: "Target",
     hint: "Point at a word, tap it, or move with the arrow keys to see its weights. Enter pins it, Escape unpins it.",
@@ -38,7 +38,7 @@ const explanationPage = (() => {
   };
   const KOREAN = {
     role: "어텐션", layer: "층", head: "헤드", row: "행", view: "보기", numbers: "모든 가중치", weight: "어텐션 가중치",
-    link: "정렬", mean: "평균", heat: "히트맵", arcs: "연결선", heads: "한 단어의 모든 헤드", special: "시작과 끝", figure: "어텐션 가중치",
+    link: "정렬", mean: "평균", heat: "히트맵", arcs: "연결선", heads: "한 단어의 모든 헤드", all: "모든 층과 헤드", special: "시작과 끝", figure: "어텐션 가중치",
     cross: "번역문 → 원문", encoder: "원문 → 원문", decoder: "번역문 → 번역문", attribution: "기여도", measure: "측정값", share: "기여도의 비율",
     predicting: "단어를 예측할 때", shifted: "한 단계 뒤", source: "원문", target: "번역문",
     hint: "단어를 가리키거나 누르거나 화살표 키로 옮겨 가면 가중치가 나타납니다. Enter로 고정하고 Esc로 풉니다.",
@@ -158,8 +158,8 @@ const explanationPage = (() => {
     return Array.from({ length: C + 1 }, (_, c) => heads.reduce((sum, h) => sum + layer.get(h, r, c), 0) / heads.length);
   }
 
-  function wordRows(rows, head) { // of each word, of a head or of the mean
-    const layer = data.layers[selection.layer], isCross = layer.role === "cross", R = layer.shape[1];
+  function wordRows(rows, head, number = selection.layer) { // of each word, of a head or of the mean
+    const layer = data.layers[number], isCross = layer.role === "cross", R = layer.shape[1];
     return rows.map((_, t) => {
       if (!isCross) return attentionRow(layer, head, t);
       const steps = data.target_words.flatMap((word, p) => (word === t ? [Math.min(R - 1, p + (selection.shifted ? 1 : 0))] : []));
@@ -325,7 +325,7 @@ const explanationPage = (() => {
   };
 
   function draw(choice) {
-    const how = isOverImage() ? { heat: drawImageView, sheet: drawSheet } : { heat: drawHeat, arcs: drawArcs, heads: drawHeads };
+    const how = isOverImage() ? { heat: drawImageView, sheet: drawSheet } : { heat: drawHeat, arcs: drawArcs, heads: drawHeads, all: drawAll };
     (how[selection.view] || drawHeat)(choice);
     canvas.setAttribute("aria-label", `${labels.figure}: ${label(selection.role)}`);
   }
@@ -541,15 +541,40 @@ const explanationPage = (() => {
     };
   }
 
+  function drawAll() { // a small heatmap of every layer (down) and head (across); a click opens one
+    const { rows, columns } = matrix, S = columns.length, H = data.layers[selection.layer].shape[0], LEFT = 26, TOP = 22;
+    const layers = [...data.layers.keys()].filter((i) => data.layers[i].role === selection.role);
+    const side = Math.min(180, (Math.max(280, find("figure").clientWidth - 2) - LEFT) / H), cell = (side - 8) / Math.max(S, rows.length), high = rows.length * cell + 8;
+    sized(LEFT + H * side, TOP + layers.length * high);
+    for (let h = 0; h < H; h++) drawText(String(h + 1), LEFT + h * side + (S * cell) / 2, 10, { align: "center", muted: true });
+    layers.forEach((number, l) => {
+      drawText(data.layers[number].name, 4, TOP + l * high + (high - 8) / 2, { muted: true });
+      for (let h = 0; h < H; h++) {
+        const x = LEFT + h * side, y = TOP + l * high;
+        wordRows(rows, h, number).forEach((line, t) => line.slice(0, S).forEach((w, s) => {
+          pen.fillStyle = colours().scale[level(w, 1)];
+          pen.fillRect(x + s * cell, y + t * cell, cell + 0.3, cell + 0.3);
+        }));
+        pen.strokeStyle = colours().rule;
+        pen.strokeRect(x, y, S * cell, high - 8);
+      }
+    });
+    hitTest = (x, y) => {
+      const head = Math.floor((x - LEFT) / side), layer = layers[Math.floor((y - TOP) / high)];
+      return head >= 0 && head < H && layer !== undefined ? { layer, head } : null;
+    };
+  }
+
   const under = (event) => {
     const box = canvas.getBoundingClientRect();
     return hitTest(event.clientX - box.left, event.clientY - box.top);
   };
-  canvas.addEventListener("pointermove", (event) => event.pointerType === "mouse" && show(under(event) || pinned));
+  canvas.addEventListener("pointermove", (event) => event.pointerType === "mouse" && selection.view !== "all" && show(under(event) || pinned));
   canvas.addEventListener("pointerleave", () => show(pinned));
   canvas.addEventListener("click", (event) => {
     const choice = under(event);
-    if (choice) pin(choice);
+    if (choice && selection.view === "all") choose({ ...choice, view: "heat" });
+    else if (choice) pin(choice);
   });
   document.addEventListener("keydown", (event) => {
     if (event.key !== "Escape" || !data) return;
@@ -586,13 +611,14 @@ const explanationPage = (() => {
     fill("layer", layers.map((i) => [i, layerName(data.layers[i].name)]), selection.layer);
     fill("head", H > 1 ? [["mean", labels.mean], ...[...Array(H).keys()].map((h) => [h, String(h + 1)])] : [[0, "1"]], selection.head === null ? "mean" : selection.head);
     fill("row", selection.role === "cross" && data.tokens.length > data.target.length ? [["predicting", labels.predicting], ["shifted", labels.shifted]] : [["predicting", labels.predicting]], selection.shifted ? "shifted" : "predicting");
-    const views = isOverImage() ? ["heat", "sheet"] : ["heat", "arcs", ...(H > 1 ? ["heads"] : [])];
+    const views = isOverImage() ? ["heat", "sheet"] : ["heat", "arcs", ...(H > 1 ? ["heads"] : []), ...(H * layers.length > 1 && selection.role !== "attribution" ? ["all"] : [])];
     if (!views.includes(selection.view)) selection.view = "heat";
     fill("view", views.map((view) => [view, (isOverImage() && label(view)) || labels[view]]), selection.view);
     find("hint").textContent = isOverImage() ? labels.caption.hint : selection.view === "heads" ? `${labels.hint} ${labels.headsHint}` : labels.hint;
-    find("heads").hidden = H === 1 || selection.view === "heads";
+    find("heads").hidden = H === 1 || ["heads", "all"].includes(selection.view);
     matrix = selectedMatrix();
     find("scale").hidden = isOverImage() || selection.view === "heads";
+    find("layer").parentNode.hidden ||= selection.view === "all";
     if (JSON.stringify(before) !== JSON.stringify(sides()) || !buttons.queries.length || changes.fresh) {
       pinned = null;
       sentence("columns");
@@ -696,7 +722,7 @@ const explanationPage = (() => {
   function showReading(e) { // each word (left) reads words (right), by the mean of the heads
     const layers = data.layers.filter(({ role }) => role === "encoder"), words = data.source, S = words.length, HIGH = S > 40 ? 22 : 32, TOP = 26;
     find("step-status").textContent = stepName() + labels.layerReads(e + 1, layers.length);
-    const room = Math.max(280, Math.min(720, find("encoding").clientWidth - 4)), side = Math.ceil(widest(words, 15, room * 0.32)) + 14;
+    const room = Math.max(280, Math.min(720, find("encoding").clientWidth - 4)), side = Math.ceil(Math.max(widest(words, 15, room * 0.32), widest([labels.reads, labels.isRead], 12, 140))) + 14;
     const brush = brushOf("encoding-canvas", room, TOP + S * HIGH + 4), y = (i) => TOP + (i + 0.5) * HIGH;
     find("encoding-canvas").setAttribute("aria-label", find("step-status").textContent);
     const rows = words.map((_, t) => attentionRow(layers[e], null, t)), top = Math.max(...rows.map((row) => Math.max(...row.slice(0, S))), 0.001);

@@ -45,7 +45,7 @@ def _palette(theme: Theme, step: int = 1, blends: int = BLENDS) -> npt.NDArray[n
         return np.array(ImageColor.getrgb(colour(paint, theme))[:3])
 
     colours = [rgb(f"w{shade}") for shade in range(0, LEVELS + 1, step)]
-    for role in (*ROLES, "s3"):
+    for role in (*ROLES, "s2", "s3"):
         steps = range(blends + 1) if role in ("ink", "muted", "link") else [blends]
         colours += [np.rint(rgb("paper") + (rgb(role) - rgb("paper")) * n / blends).astype(np.int64) for n in steps]
     return np.unique(np.stack(colours), axis=0)

@@ -151,7 +151,7 @@ class Diagram:
         yield Text((LEFT + end) / 2, self.softmax + 14, elide(name, SIZE, end - LEFT), SIZE, ink, "middle")
         yield Text(end + 22, self.sum + 5, "Σ", 16.0, ink, "middle")
         yield Text(end + 42, self.sum - 5, "c", SIZE, ink)
-        yield from _arrow((end + 32, self.sum), (RIGHT + 85, self.sum), _pale("s0", lit))
+        yield from _arrow((end + 32, self.sum), (RIGHT + 85, self.sum), _pale("s2", lit))
 
     def _decoder(self, t: int | None) -> Iterator[Mark]:
         lit, width, middle = t is not None, WIDTH - MARGIN - RIGHT, RIGHT + 85

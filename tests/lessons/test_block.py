@@ -232,7 +232,7 @@ def test_the_walkthrough_ends_with_the_loss_that_training_lowers() -> None:
         logits = model.project(model(Batch.of([source.encode(text)]), torch.cat([torch.tensor([[BOS]]), ids], 1)))
         wanted = torch.tensor([*ids[0].tolist(), EOS])
         losses = torch.nn.functional.cross_entropy(logits[0], wanted, reduction="none")
-        close(block["prediction.loss"]["−ln p"][number, : len(wanted), 0], losses)
+        close(block["prediction.loss"]["loss"][number, : len(wanted), 1], losses)
         P = block["prediction.probabilities"]
         names = list(P.terms[-1].columns[0])
         assert names[: len(target.encode(TARGET)) + 1] == [*TARGET.split(), "</s>"], "those to predict first"

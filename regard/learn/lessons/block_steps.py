@@ -157,7 +157,8 @@ class BlockSteps:
         losses = -logits.log_softmax(-1).gather(-1, ids[..., None])
         total = float(losses[0, : lengths[0]].sum())
         text = _worded("loss", product=f"{np.exp(-total):.3g}", total=f"{total:.3f}", mean=f"{total / lengths[0]:.3f}")
-        self._add("loss", text, "loss = −ln p", [Term("−ln p", array(losses), "B T 1", self.names, [["−ln p"]])])
+        both = Term("loss", array(torch.cat([(-losses).exp(), losses], -1)), "B T 2", self.names, [["p", "−ln p"]])
+        self._add("loss", text, "loss = −ln p", [both])
 
     def _self_attention(self, layer: EncoderLayer | DecoderLayer, part: Text) -> None:
         self._begin(part, "self")

@@ -258,9 +258,7 @@ def _decoder_steps(
     steps.decoder_layer(layers[setup.layer], source_names)  # type: ignore[arg-type]
     if setup.layer == len(layers) - 1:
         steps.final_norm(decoder.norm)
-        wanted, vocabulary = [[*ids, EOS] for ids in targets], range(decoder.output.weight.shape[0])
-        ids = pad(wanted)[0].to(setup.model.device)
-        steps.prediction(decoder.output, ids, list(map(len, wanted)), [setup.target.tokens(vocabulary)])
+        steps.prediction(decoder.output, [[*ids, EOS] for ids in targets], setup.target.tokens)
     return steps.steps
 
 

@@ -21,6 +21,7 @@ from regard.attention.heads import split_heads
 from regard.attention.scores import Additive, General
 from regard.common.bilingual import Text, Words, join_texts, read_texts
 from regard.common.shapes import Array, Tensor
+from regard.data.batch import pad
 from regard.layers.embedding import OutputProjection
 from regard.layers.feedforward import FeedForward
 from regard.layers.positions import LearnedPositions, interleaved
@@ -140,13 +141,14 @@ class BlockSteps:
             self._part, self._prefix = TEXTS["parts.final"], ""
             self._norm(norm, "final_norm", self._name, "output")
 
-    def prediction(self, output: OutputProjection, ids: Tensor, lengths: Sequence[int], shown: Names) -> None:
-        """Append logits, softmax and cross-entropy; `shown`: the tokens of the vocabulary, those to predict first."""
+    def prediction(self, output: OutputProjection, wanted: Sequence[Sequence[int]], tokens: Any) -> None:
+        """Append logits, softmax and cross-entropy of the `wanted` ids, which are shown first; `tokens` names ids."""
         self._begin(TEXTS["parts.final"], "prediction")
-        logits, V = self.calls[output].output, self.calls[output].output.shape[-1]
+        logits = self.calls[output].output
+        ids, V = pad(wanted)[0].to(logits.device), logits.shape[-1]
         likely = logits.mean((0, 1)).argsort(descending=True).tolist()
         order = torch.tensor(list(dict.fromkeys([*ids.flatten().tolist(), *likely]))[: max(8, ids.shape[1])])
-        columns = [[shown[0][index] for index in order.tolist()]]
+        columns = [tokens(order.tolist())]
         x = Term("x", array(self.calls[output].input), "B T D", self.names, repeated=True)
         weights = Term("W", array(output.weight[order].T), "D V", columns=columns, operator="·")
         bias = Term("b", array(output.bias[None, order]), "1 V", operator="+")
@@ -155,8 +157,8 @@ class BlockSteps:
         P = replace(_like(scores, "P", "softmax →", logits.softmax(-1)[..., order]), kind="weights")
         self._add("probabilities", _worded("probabilities", size=V), "P = softmax(logits)", [_again(scores), P])
         losses = -logits.log_softmax(-1).gather(-1, ids[..., None])
-        total = float(losses[0, : lengths[0]].sum())
-        text = _worded("loss", product=f"{np.exp(-total):.3g}", total=f"{total:.3f}", mean=f"{total / lengths[0]:.3f}")
+        total = float(losses[0, : len(wanted[0])].sum())
+        text = _worded("loss", p=f"{np.exp(-total):.3g}", sum=f"{total:.3f}", mean=f"{total / len(wanted[0]):.3f}")
         both = Term("loss", array(torch.cat([(-losses).exp(), losses], -1)), "B T 2", self.names, [["p", "−ln p"]])
         self._add("loss", text, "loss = −ln p", [both])
 

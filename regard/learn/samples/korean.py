@@ -17,7 +17,6 @@ BEFORE_GA = {"나": "내", "저": "제", "너": "네"}
 PROGRESS = Stem("있", static=True)
 NEGATION = {False: Stem("않"), True: Stem("않", static=True)}  # static after 있다: 먹지 않는다, but 먹고 있지 않다
 UNABLE = Stem("못하", "하")
-NOT_BE = Stem("아니", "이")
 FUTURE = {"다": "것이다", "요": "거예요"}
 FUTURE_STEM = {False: "것이", True: "거"}
 
@@ -48,7 +47,7 @@ def clause(content: Clause, connective: Connective | None, polite: bool) -> list
 def _copula(content: Clause, connective: Connective | None, polite: bool) -> list[Word]:
     """Realise what somebody is, or is not: 학생이다, 학생이 아니다."""
     (noun,), frame = content.objects, content.frame
-    stem = NOT_BE if frame.negative else Stem(noun.korean + "이", "이")
+    stem = Stem("아니" if frame.negative else noun.korean + "이", "이")
     first, *rest = predicate(replace(content.verb, stem=stem), Frame(frame.tense), connective, polite)
     if frame.negative:
         subject = Word(particle(noun.korean, "subject"), ("object 0",))

@@ -57,7 +57,7 @@ LINES = {
     "sentences without spaces between": "나는 간다。나는 쉰다！「나는 걷는다。」나는 웃는다？" * 4,
     "one sentence": "나는 빵을 먹고 " * 20 + "간다",
     "one word": "나는빵을먹고" * 20,
-    "a long word among others": "나는 " + "가나다라마바사" * 12 + " 집에 간다",
+    "a long word among others": "나는 " + "가나다라마바사" * 13 + " 집에 간다",
     "an unseen script": "我们今天去公园" * 10,
     "one full stop after another": "." * 300,
     "quotes": 'Go. "Go." (Go!) »Go?« “Go.” Go… ' * 6,

@@ -94,7 +94,9 @@ def test_tokenisation_and_detokenisation_are_the_same(marian_path: Path, tmp_pat
             ids = vocabulary.encode(line)
             assert [rows[i] for i in (*ids, EOS)] == reference_ids
             assert vocabulary.encode_all([line, line]) == [ids, ids]
-            if UNK not in ids and not line.startswith(">>"):
+            # Of two vocabularies Hugging Face names the ids of a source by the target's.
+            by_its_own = side == "target" or not tokenizer.separate_vocabs
+            if UNK not in ids and not line.startswith(">>") and by_its_own:
                 options = {"use_source_tokenizer": side == "source"}
                 assert (
                     vocabulary.decode(ids)

@@ -30,9 +30,9 @@ def _segments(sentence: Sentence) -> list[tuple[Words, Words]]:
     polite = bool(sentence.vocative or sentence.greeting)
     segments: list[tuple[Words, Words]] = []
     opening = {"greeting": sentence.greeting, "vocative": sentence.vocative}
-    said = [role for role, entry in opening.items() if entry]
-    for role in said:
-        mark = "," if sentence.clauses or role != said[-1] else ""
+    roles = [role for role, entry in opening.items() if entry]
+    for role in roles:
+        mark = "," if sentence.clauses or role != roles[-1] else ""
         source, target = (with_mark(fixed(opening[role], role, side), mark) for side in ("korean", "english"))
         segments.append((source, target))
     for clause, connective in zip_longest(sentence.clauses, sentence.connectives):

@@ -36,6 +36,7 @@ from regard.common.reading import (
 )
 from regard.common.seal import SEAL, SHA256, VOCABULARIES, json_digest, sealed, stored_digest, tensor_digest, why_broken
 from regard.common.settings import Settings
+from regard.data.familiar import Familiar
 from regard.data.images import ImageSizeSettings
 from regard.data.language_id import MAX_SIZE, LanguageId
 from regard.data.languages import Languages
@@ -83,6 +84,7 @@ class FolderSettings(Settings):
     search: SearchSettings
     images: ImageSizeSettings | None = Field(None, description="size of a captioner's images; none: it reads text")
     languages: Languages = Field(Languages(), description="languages of source and target, if known")
+    familiar: Familiar | None = Field(None, description="pairs of source tokens that training has seen; none: too many")
     seal: Seal = Seal()
 
 
@@ -112,13 +114,13 @@ def save_folder(
     (folder / CONFIG).unlink(missing_ok=True)  # from here to the end this is no model folder, instead of parts of two
     tokenizer.save(folder)
     files = {name: hashlib.sha256(content).hexdigest() for name, content in tokenizer.files.items()}
-    identity = identity or json_digest([settings.model_dump(exclude={SEAL}), files, origin])[:32]
+    identity = identity or json_digest([settings.model_dump(exclude={SEAL, "familiar"}), files, origin])[:32]
     write_settings(folder, settings.with_values(seal={"id": identity, "files": files}))
 
 
 def write_settings(folder: Path, settings: FolderSettings) -> None:
     """Write `config.json`, sealed."""
-    unused = {"images"} if settings.images is None else set[str]()
+    unused = {name for name in ("images", "familiar") if getattr(settings, name) is None}
     values = sealed(settings.model_dump(exclude=unused))
     write_text(folder / CONFIG, json.dumps(values, ensure_ascii=False, indent=2) + "\n")
 

@@ -75,10 +75,16 @@ def translate_pipe(call: PipeCall) -> None:
     if lines.typed:
         lines.greet(call.file, translator.languages.pair)
     search = {} if call.beam is None else {"beam": call.beam}
-    translate, known, unknown, doubtful, count = ChunkTranslator(lines.name, OutputFormat(), search), 0, 0, 0, 0
+    translate, known, unknown, doubtful, count = (
+        ChunkTranslator(lines.name, OutputFormat(), search, typed=lines.typed),
+        0,
+        0,
+        0,
+        0,
+    )
     for chunk in chunks(lines, 1 if lines.typed else CHUNK):
         result = translate(translator, chunk)
-        _warn(result.typed_notes if lines.typed else result.notes)
+        _warn(result.notes)
         sys.stdout.write(result.text)
         sys.stdout.flush()
         known, unknown = known + result.known, unknown + result.unknown

@@ -30,6 +30,7 @@ from regard.common.version import __version__
 from regard.data.batch_stream import BatchSource
 from regard.data.bleu_tokenizer import bleu_tokenizer
 from regard.data.corpus import Corpus
+from regard.data.familiar import Familiar
 from regard.data.language_id import LanguageId
 from regard.data.languages import Languages
 from regard.data.prepare import PreparedData, prepare_data
@@ -341,6 +342,7 @@ class _Session:
             translations = load(self.out, self.device).translate([pair.source for pair in pairs])
         if recipe.search.score_threshold is None:
             self._learn_threshold(translations)
+        self._learn_pairs(data, [pair.source for pair in pairs])
         if pairs:
             sides = [pair.source for pair in pairs], [pair.target for pair in pairs]
             journal = read(self.out / "journal.jsonl")
@@ -372,6 +374,13 @@ class _Session:
         threshold = math.floor(1e4 * scores[int(DOUBTFUL * len(scores))]) / 1e4 if scores else None
         search = settings.search.with_values(score_threshold=threshold)
         write_settings(self.out, settings.with_values(search=search))
+
+    def _learn_pairs(self, data: PreparedData, lines: Sequence[str]) -> None:
+        """Write into the model folder which pairs of tokens training has seen, if they are few."""
+        encode = data.tokenizer.source.encode
+        familiar = Familiar.learn(map(encode, data.sample[0]), map(encode, lines), DOUBTFUL)
+        if familiar is not None:  # resumed from shards, a run has no text to learn from
+            write_settings(self.out, load_settings(self.out).with_values(familiar=familiar))
 
     def _prepare(self, recipe: Recipe) -> tuple[Recipe, FolderSettings, PreparedData]:
         """The recipe with nothing left open, the settings of the model folder, and the data.

@@ -165,6 +165,12 @@ def test_a_run_learns_below_which_score_a_translation_is_doubtful(run: regard.Ru
     own = {"training.updates": 1, "search.score_threshold": -3.0}  # as it was set
     child = regard.train(**files(data), out=tmp_path / "child", parent=run.folder, settings=own, threads=1)
     assert load_settings(child.folder).search.score_threshold == -3.0
+    source = run.load().tokenizer.source
+    familiar = load_settings(run.folder).familiar
+    assert familiar is not None
+    assert not any(familiar.unseen(source.encode(line)) for line in more), "what training has seen"
+    assert sum(familiar.is_strange(source.encode(line)) for line in lines) <= 0.03 * len(lines)
+    assert familiar.is_strange(source.encode(" ".join(reversed(" ".join(more).split()))))
     request = TrainRequest(parent=run.folder, data={name: str(path) for name, path in files(data).items()})
     assert request.compose().search.score_threshold is None, "that of the parent is not inherited"
 

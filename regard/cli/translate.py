@@ -117,15 +117,16 @@ def translate(
         return
     form = lines if callable(lines) else OutputFormat(format == "jsonl", nbest)
     arguments = {"nbest": nbest, "alignments": alignments or form is lines, "keep": kept, **search}
+    translate_chunk = ChunkTranslator(lines.name, form, arguments, parser, lines.typed)
     conditions = {"device": model.device, **arguments, **{name: context.params[name] for name in CONDITIONS}}
     with (
         _open_output(runs, output, resume, conditions) as sink,
-        _chunk_results(context, ChunkTranslator(lines.name, form, arguments, parser), model, runs) as results,
+        _chunk_results(context, translate_chunk, model, runs) as results,
         LineReporter(total, sink.mark.lines, hidden=lines.typed or (output is None and sys.stdout.isatty())) as report,
     ):
         size = 1 if lines.typed else sys.maxsize if form is lines else chunk
         for done, result in results(remaining(chunks(lines, size), sink, lines.name)):
-            report.warn(*(result.typed_notes if lines.typed else result.notes))
+            report.warn(*result.notes)
             sink.add(result.text, sink.mark.after(done.end, done.digest, result.known, result.unknown, result.doubtful))
             report(done.end)
         _finish(sink, lines, run, report)

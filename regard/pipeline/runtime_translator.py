@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from regard.attention.alignment import Readings
+    from regard.data.familiar import Familiar
     from regard.data.language_id import LanguageId
     from regard.data.languages import Languages
     from regard.search.search_steps import SearchStep
@@ -62,6 +63,14 @@ class RuntimeTranslator:
 
         source, target = self.model.card["languages"]
         return Languages.parse({"source": source, "target": target}, f"{self.model.path}, languages")
+
+    @cached_property
+    def familiar(self) -> Familiar | None:
+        """The pairs of source tokens that training has seen, if they are few."""
+        from regard.data.familiar import Familiar
+
+        card = self.model.card["familiar"]
+        return Familiar.parse(card, f"{self.model.path}, familiar") if card else None
 
     @cached_property
     def language_id(self) -> LanguageId | None:
@@ -221,12 +230,16 @@ class RuntimeTokenizer:
         """The language codes that a line may begin with, such as >>fra<<; empty for models of one target language."""
         return tuple(self._model.card["language_codes"])
 
+    def encode(self, text: str) -> list[int]:
+        """Tokenise a line: token ids without the end of sentence."""
+        return self._model.encode(text)[:-1]
+
     def unknown_share(self, text: str) -> float:
         """Return the share of a line's characters (spaces aside) without a token: encoded as bytes, or lost."""
         from regard.data.text import clean
 
         total = len(clean(text).replace(" ", ""))
-        tokens = self._model.tokens(self._model.encode(text)[:-1], False)
+        tokens = self._model.tokens(self.encode(text), False)
         known = sum(len(token.replace(_SPACE, "")) for token in tokens if not _is_no_text(token))
         return max(0, total - known) / max(1, total)
 

@@ -12,6 +12,7 @@ from typing_extensions import Unpack
 
 from regard.attention.alignment import Link, Readings, extract_links
 from regard.common.errors import LineError, UsageError
+from regard.data.familiar import Familiar
 from regard.data.sentences import has_letters, has_spaces
 from regard.data.text import clean, too_long
 from regard.data.vocabulary import EOS
@@ -170,6 +171,11 @@ class Translator(BasePipeline):
         limit = f"tokens, and a pair is read whole, up to {most:,} tokens; give its sentences in lines of their own"
         LineError.raise_all((index, f"has {size:,} {limit}") for index, size in enumerate(sizes) if size > most)
         return self._read(rows, targets, role)
+
+    @property
+    def familiar(self) -> Familiar | None:
+        """The pairs of source tokens that training has seen, if they are few."""
+        return self.settings.familiar
 
     def encode(self, text: str) -> list[int]:
         """Tokenise a line as the model reads it: token ids, end of sentence last."""

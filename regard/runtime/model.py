@@ -192,6 +192,7 @@ _CARD: dict[str, Any] = {
     "warnings": [],
     "parameters": 0,
     "search": {},
+    "familiar": {},
     "alignment": None,
 }
 """Values of a card that lacks them; others are of the same types, `alignment` a table."""
@@ -221,7 +222,7 @@ def _flaw(name: str, value: Any) -> str:
         return "wanted texts alone"
     if name == "languages" and len(value) != 2:
         return f"wanted two languages, got {len(value):,}"
-    parts = [name, *([] if name == "readme" else [value])]
+    parts = [name, *([] if name in ("readme", "familiar") else [value])]
     for part in parts:
         if isinstance(part, (list, dict)):
             if len(part) > _ENTRIES:

@@ -305,6 +305,7 @@ def test_lines_without_letters_are_in_no_unknown_script(regard: Command, transfo
 def test_doubtful_lines_are_marked_and_counted_at_the_end(regard: Command, transformer: Path, korean: bytes) -> None:
     settings = load_settings(Path(shutil.copytree(transformer, "sure")))
     assert settings.search.score_threshold is not None
+    assert settings.familiar is not None, "the sample is a small world"
     lines = regard("translate", "sure", "--format", "jsonl", stdin=korean).lines
     scores = sorted(part["score"] for line in lines for part in json.loads(line)["parts"])
     limit = (scores[1] + scores[2]) / 2

@@ -29,22 +29,20 @@ class ChunkResult:
     known: int
     unknown: int
     doubtful: int = 0
-    strange: bool = False  # a line has letters that were never seen in training
-
-    @property
-    def typed_notes(self) -> tuple[str, ...]:
-        """The warnings of a line that a person has typed: doubt is one of them, unless a better reason is."""
-        return (*self.notes, UNLEARNT) if (self.doubtful or self.strange) and not self.unknown else self.notes
 
 
 @dataclass(frozen=True)
 class ChunkTranslator:
-    """Translates chunks of the file `name`, with the options of `Translator.translate`."""
+    """Translates chunks of the file `name`, with the options of `Translator.translate`.
+
+    `typed`: a person has typed the lines, and is told of each that is unlike what the model has learnt.
+    """
 
     name: str
     format: OutputFormat | Callable[[int, Translation], str]
     options: Mapping[str, Any]
     parser: LineParser = PLAIN_TEXT
+    typed: bool = False
 
     def __call__(self, translator: Translator | RuntimeTranslator, chunk: Chunk) -> ChunkResult:
         """Translate a chunk; the result does not depend on other chunks."""
@@ -60,13 +58,20 @@ class ChunkTranslator:
         text = "".join(self.format(number, result) for number, result in enumerate(translations, chunk.start))
         known = sum(map(bool, map(str.strip, texts))) - unknown
         doubtful = sum(translation.doubtful for translation in translations)
-        letters = "".join(filter(str.isalpha, "".join(texts)))
-        strange = translator.tokenizer.source.unknown_share(letters) > 0
-        return ChunkResult(text, (*notes, *([note] if note else [])), known, unknown, doubtful, strange)
+        if note or (self.typed and (doubtful or any(_is_strange(translator, line) for line in texts))):
+            notes.append(note or UNLEARNT)
+        return ChunkResult(text, tuple(notes), known, unknown, doubtful)
 
     def _note(self, warning: Warning | str, chunk: Chunk) -> str:
         line = f"{self.name}, line {chunk.start + warning.index}: " if isinstance(warning, LineWarning) else ""
         return f"{line}{warning}"
+
+
+def _is_strange(translator: Translator | RuntimeTranslator, line: str) -> bool:
+    """Return whether a line has letters, or more pairs of neighbouring tokens, that training has not seen."""
+    source, familiar = translator.tokenizer.source, translator.familiar
+    has_unknown = source.unknown_share("".join(filter(str.isalpha, line))) > 0
+    return has_unknown or (familiar is not None and familiar.is_strange(source.encode(line)))
 
 
 def unknown_script(

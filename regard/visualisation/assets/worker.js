@@ -69,7 +69,7 @@ const answers = {
   },
 };
 
-const shown = (translation) => ({ text: translation.text, doubtful: translation.doubtful || hasStrangeLetters(translation.sourceTokens), ...liveData.words(translation) });
+const shown = (translation, isStrange = false) => ({ text: translation.text, doubtful: translation.doubtful || isStrange, ...liveData.words(translation) });
 
 function hasStrangeLetters(tokens) { // letters that were never seen in training: the vocabulary spells them in bytes
   const bytes = tokens.map((token) => parseInt(/^<0x([0-9A-F]{2})>$/.exec(token)?.[1] ?? "20", 16));
@@ -78,7 +78,8 @@ function hasStrangeLetters(tokens) { // letters that were never seen in training
 
 function translated(translator, sentence) {
   try {
-    return shown(translator.translate(sentence, { nbest: 1, attention: "none", alignments: false })[0]);
+    const [translation] = translator.translate(sentence, { nbest: 1, attention: "none", alignments: false });
+    return shown(translation, hasStrangeLetters(translation.sourceTokens) || liveData.isStrange(translator.card.familiar, translator.encode(sentence).slice(0, -1)));
   } catch (problem) {
     return { error: problem.message };
   }

@@ -1,0 +1,39 @@
+"""Lines that a person types: each that is unlike what the model has learnt is named."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from small import folder
+
+import regard
+from regard.data.familiar import Familiar
+from regard.interchange.runtime import export
+from regard.model_folder import load_settings, write_settings
+from regard.pipeline.bulk import ChunkTranslator, OutputFormat
+from regard.pipeline.bulk.chunk_translator import UNLEARNT
+from regard.pipeline.bulk.lines import Chunk
+
+LINES = {"나는 집에 간다": False, "집에 나는 간다": True, "나는 집에 간다 갔": True}
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model that has seen one line, with nothing doubtful, as a folder and as a runtime file."""
+    path = folder(tmp_path_factory.mktemp("models") / "run", score_threshold=None)
+    encode = regard.load(path).tokenizer.source.encode
+    familiar = Familiar.learn([encode("나는 집에 간다")], [], 0.0)
+    write_settings(path, load_settings(path).with_values(familiar=familiar))
+    export(path, path.with_suffix(".regard"))
+    return path
+
+
+@pytest.mark.parametrize("suffix", ["", ".regard"])
+@pytest.mark.parametrize("line", LINES)
+def test_a_typed_line_unlike_the_text_of_training_is_named(model: Path, suffix: str, line: str) -> None:
+    translator = regard.load(model.with_suffix(suffix))
+    for typed in (False, True):
+        translate = ChunkTranslator("standard input", OutputFormat(), {}, typed=typed)
+        notes = translate(translator, Chunk(0, 1, (line,), "")).notes
+        assert (UNLEARNT in notes) == (typed and LINES[line])

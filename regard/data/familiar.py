@@ -52,7 +52,7 @@ class Familiar(Settings):
         packed = np.packbits(bits, bitorder="little").tobytes()
         filled = cls(pairs=base64.b64encode(packed).decode("ascii"), most=0)
         counts = sorted(map(filled.unseen, validation))
-        return filled.with_values(most=counts[int((1 - share) * (len(counts) - 1))] if counts else 0)
+        return filled.with_values(most=counts[-1 - int(share * len(counts))] if counts else 0)
 
     def unseen(self, ids: Sequence[int]) -> int:
         """Return how many pairs of neighbours no line of training has."""

@@ -560,6 +560,10 @@ def test_politeness_follows_the_address(corpus: Sample) -> None:
         if sentence not in openings:
             assert sentence.endswith("요") == pair.target.startswith(vocatives)
             assert sentence.endswith(("다", "요"))
+            if sentence.endswith("요"):
+                assert not {"너는", "네가", "너를", "너와", "너에게", "선생님은", "선생님이"} & set(sentence.split()), (
+                    pair
+                )
 
 
 def test_the_seed_determines_the_sample(sample_folder: Path, small: Sample) -> None:

@@ -34,7 +34,7 @@ TRIES = 8
 
 
 class Setting(NamedTuple):
-    """Constraints on a clause: its number of English words, its frame, the vocative, whether it may have a time.
+    """Constraints on a clause: its English words, its frame, the vocative or greeting, whether it may have a time.
 
     It does not mention the subject of the `previous` clause again: nobody says "Minji slept, and Minji ran".
     """

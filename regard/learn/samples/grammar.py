@@ -61,9 +61,8 @@ class Grammar:
         previous: Connective | None = None
         for i, frame in enumerate(frames(rng, connectives, shares)):
             connective = connectives[i] if i < len(connectives) else None
-            setting = Setting(
-                shares[i], frame, vocative, _may_have_time(previous, connective), clauses[-1] if clauses else None
-            )
+            dated, before = _may_have_time(previous, connective), clauses[-1] if clauses else None
+            setting = Setting(shares[i], frame, vocative or greeting, dated, before)
             clause = self._clause(setting, connective, combination if i == longest else None)
             if clause is None:
                 return None

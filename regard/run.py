@@ -342,7 +342,8 @@ class _Session:
             translations = load(self.out, self.device).translate([pair.source for pair in pairs])
         if recipe.search.score_threshold is None:
             self._learn_threshold(translations)
-        self._learn_pairs(data, [pair.source for pair in pairs])
+        if self.parent is None:  # whose text is not here
+            self._learn_pairs(data, [pair.source for pair in pairs])
         if pairs:
             sides = [pair.source for pair in pairs], [pair.target for pair in pairs]
             journal = read(self.out / "journal.jsonl")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -26,8 +27,8 @@ def peak_memory() -> float | None:
     On Linux `ru_maxrss` is never below that of the process that started this one, so the kernel's own record is read.
     """
     status = Path("/proc/self/status")
-    if status.exists():
-        return int(status.read_text(encoding="ascii").split("VmHWM:")[1].split()[0]) / 1024
+    if peak := re.search(rb"VmHWM:\s+(\d+)", status.read_bytes() if status.exists() else b""):
+        return int(peak[1]) / 1024
     try:
         import resource
     except ImportError:

@@ -16,7 +16,7 @@ from pydantic import Field
 from regard.common.settings import Settings
 
 MOST_PAIRS = 8_192
-"""Pairs that are kept at most; with more nothing is."""
+"""Pairs that are kept at most; of text with more, none is."""
 BITS, HASHES = 12, 4
 """Bits of the filter for each pair, and how many of them a pair sets: one in 300 unseen pairs passes for seen."""
 
@@ -48,7 +48,7 @@ class Familiar(Settings):
         if not seen:
             return None
         bits = np.zeros(-(-len(seen) * BITS // 8) * 8, bool)
-        bits[[place for pair in seen for place in _places(*pair, len(bits))]] = True
+        bits[[bit for pair in seen for bit in _bit_indices(*pair, len(bits))]] = True
         packed = np.packbits(bits, bitorder="little").tobytes()
         filled = cls(pairs=base64.b64encode(packed).decode("ascii"), most=0)
         counts = sorted(map(filled.unseen, validation))
@@ -58,15 +58,15 @@ class Familiar(Settings):
         """Return how many pairs of neighbours no line of training has."""
         bits = base64.b64decode(self.pairs)
         size = 8 * len(bits)
-        return sum(any(not bits[n >> 3] >> (n & 7) & 1 for n in _places(*pair, size)) for pair in pairwise(ids))
+        return sum(any(not bits[n >> 3] >> (n & 7) & 1 for n in _bit_indices(*pair, size)) for pair in pairwise(ids))
 
     def is_strange(self, ids: Sequence[int]) -> bool:
         """Return whether a line of these ids is unlike the text of training."""
         return self.unseen(ids) > self.most
 
 
-def _places(first: int, second: int, size: int) -> Iterator[int]:
-    """Return the bits of a pair; live_data.js computes the same."""
+def _bit_indices(first: int, second: int, size: int) -> Iterator[int]:
+    """Return the bits that a pair sets; live_data.js computes the same."""
     for number in range(HASHES):
         mixed = (first * 0x9E3779B1 + second * 0x85EBCA77 + number * 0xC2B2AE3D) & 0xFFFFFFFF
         mixed = (mixed ^ mixed >> 15) * 0x2C1B3C6D & 0xFFFFFFFF

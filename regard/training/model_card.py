@@ -27,16 +27,16 @@ def write(folder: Path, recipe: Recipe, corpora: Mapping[str, CorpusFacts], outc
     model, images = recipe.model, recipe.data.images is not None
     kind = "captioning" if images else "translation"
     columns = "captions | SHA-256 of the images | of the captions" if images else _SIDES
-    experiment = f"- **An experiment, not for use**: {'; '.join(model.ablations())}.\n" if model.ablations() else ""
+    experiment = f"**An experiment, not for use**: {'; '.join(model.ablations())}.\n\n" if model.ablations() else ""
     rows = (f"| {name} | {facts.pairs:,} | `{facts.source}` | `{facts.target}` |" for name, facts in corpora.items())
     table = "\n".join(rows)
     text = f"""# A {kind} model trained with Regard
 
+{experiment}\
 {_in_short(recipe, corpora, best)}
 
 ## How it was made
 
-{experiment}\
 - Encoder: {model.encoder.kind}; decoder: {model.decoder.kind}. The whole recipe is in `train.toml`.
 - {_languages(recipe)}
 - Command: {_command()}
@@ -60,10 +60,10 @@ def _in_short(recipe: Recipe, corpora: Mapping[str, CorpusFacts], best: Mapping[
     images, pairs = recipe.data.images is not None, {name: facts.pairs for name, facts in corpora.items()}
     source, target = ((language_names().get(code) or (code,))[0] for code in recipe.data.languages.pair)
     does = f"It translates {source} into {target}." if source and target else "It translates."
-    score = f"; on {pairs.get('valid', 0):,} others it reaches chrF {best['chrf']:.0f} of 100" if best else ""
+    score = f"; on {pairs.get('valid', 0):,} validation pairs it reaches chrF {best['chrf']:.0f} of 100" if best else ""
     return (
         f"{'It describes images.' if images else does} It has learnt from {pairs.get('train', 0):,} "
-        f"{'captions' if images else 'pairs of texts'}{score}. What is of another kind than these comes out wrong."
+        f"{'captions' if images else 'pairs of texts'}{score}. Expect less of anything of another kind."
     )
 
 

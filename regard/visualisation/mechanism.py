@@ -83,8 +83,9 @@ class Diagram:
             for s, text in shown
         ]
         now = next((i for i, column in enumerate(columns) if read in column.tokens), 0)
-        order = sorted(range(len(columns)), key=lambda i: abs(i - now) if weights is None else -columns[i].weight)
-        return [columns[i] for i in sorted(order[:COLUMNS])]
+        ends = (0, len(columns) - 1) if states and states.is_all else ()  # whose states are handed over
+        ranks = [(i not in ends, abs(i - now) if weights is None else -c.weight, i) for i, c in enumerate(columns)]
+        return [columns[i] for i in sorted(i for *_, i in sorted(ranks)[:COLUMNS])]
 
     def _encoder(self, placed: Sequence[tuple[float, Column]], end: float) -> Iterator[Mark]:
         layers = len(self.data.encoder_layers)

@@ -93,7 +93,7 @@ def _sections(data: ExplanationData, t: int) -> list[Section]:
     diagram = Diagram(data)
     return [
         *_image_sections(data, t),
-        ("mechanism", diagram.marks(0, t), diagram.height),
+        ("mechanism", diagram.marks(data.encoding_steps - 1, t), diagram.height),
         ("output", _output(output, t), _height(output)),
         ("tree", _tree(data, t), rows * DENSE_ROW),
     ]

@@ -17,9 +17,8 @@ from regard.common.bilingual import Text, Words, words_by
 from regard.visualisation import html
 from regard.visualisation.text import clean, is_korean
 
-_SPARED = re.compile(
-    r"(?m)^ +(// .*|/[*][*] .* [*]/$)?| // [^\"`\n]*$|^// .*$"
-)  # indentation and comments, which pages go without
+# Pages go without comments, indentation and empty lines.
+_SPARED = re.compile(r'(?m)^ *(?:// .*|/[*][*] .* [*]/)?\n|^ +| // [^"`\n]*$')
 
 
 @cache

@@ -220,8 +220,8 @@ def test_shapes_of_a_batch_are_those_of_bmm() -> None:
 
 @torch.no_grad()
 def test_the_walkthrough_ends_with_the_loss_that_training_lowers() -> None:
-    pairs = [(SOURCE, TARGET), (SOURCE, "I go")]
-    block = walkthrough_block(*pairs[0], batch=[f"{SOURCE} ||| I go"])
+    pairs = [(SOURCE, TARGET), (SOURCE, "you sleep")]
+    block = walkthrough_block(*pairs[0], batch=[f"{SOURCE} ||| you sleep"])
     source, target = (WordVocabulary([pair[side] for pair in pairs]) for side in (0, 1))
     model = small_model(SmallSettings(), source, target)
     assert [step.key for step in block.steps[-3:]] == [
@@ -235,7 +235,8 @@ def test_the_walkthrough_ends_with_the_loss_that_training_lowers() -> None:
         close(block["prediction.loss"]["loss"][number, : len(wanted), 1], losses)
         P = block["prediction.probabilities"]
         names = list(P.terms[-1].columns[0])
-        assert names[: len(target.encode(TARGET)) + 1] == [*TARGET.split(), "</s>"], "those to predict first"
+        assert names[:7] == [*TARGET.split(), "</s>", "you", "sleep"], "those to predict first"
+        assert not block["prediction.loss"]["loss"][number, len(wanted) :, 1].any(), "padding counts nothing"
         order = [target.names.index(name) for name in names]
         close(P["P"][number, : len(wanted)], logits[0].softmax(-1)[:, order])
         if number == 0:

@@ -83,7 +83,7 @@ def test_it_is_said_in_training_on_the_card_and_when_loaded(data: Path, tmp_path
     train(data, str(out), ABLATIONS[said], report=lambda _, values: messages.append(values.get("text", "")))
     assert any("an experiment, not for use" in text and said in text for text in messages)
     card = (out / "README.md").read_text("utf-8")
-    assert "- **An experiment, not for use**: " in card
+    assert "**An experiment, not for use**: " in card
     assert said in card
     with pytest.warns(UserWarning, match="trained for an experiment, not for use") as warned:
         translator = regard.load(out)

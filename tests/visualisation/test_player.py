@@ -53,6 +53,34 @@ def test_a_frame_shows_attention_candidates_output_and_tree(explanation: Callabl
     assert bars[:-2] == [pytest.approx(max(1.0, HIGH * w)) for w in weights], "the last two are candidates"
 
 
+@pytest.mark.parametrize("directions", [1, 2])
+def test_the_states_that_are_handed_over_stay_in_view(without_attention: ExplanationData, directions: int) -> None:
+    words, states = tuple("abcdefgh"), without_attention.states
+    assert states is not None
+    encoder = np.linspace(-1, 1, 9 * directions * 4, dtype=np.float32).reshape(9, directions, 4)
+    long = replace(without_attention, source=words, states=States((*words, "</s>"), encoder, states.decoder, True))
+    for frame in layout_frames(long):
+        marks = next(group.marks for group in frame.groups if group.name in ("mechanism", "encoder"))
+        texts = [mark for mark in marks if isinstance(mark, Text)]
+        y = next(mark.y for mark in texts if mark.text.startswith("words"))
+        row = [mark.text for mark in texts if mark.y == y and mark.text in (*words, "(end)")]
+        assert (len(row), row[0], row[-1]) == (6, "a", "(end)")
+
+
+def test_with_the_order_of_bahdanau_the_context_enters_the_next_state(
+    explanation: Callable[..., ExplanationData], without_attention: ExplanationData
+) -> None:
+    def texts(order: str) -> list[str]:
+        states = replace(without_attention.states, is_all=False, order=order)  # type: ignore[type-var]
+        data = replace(explanation(2, 1, 1), source=without_attention.source, states=states)
+        marks = next(group.marks for group in layout_frames(data)[3].groups if group.name == "mechanism")
+        return [mark.text for mark in marks if isinstance(mark, Text)]
+
+    assert "state before" in texts("bahdanau")
+    assert "state" in texts("luong")
+    assert "scores e" in texts("luong"), "one head has scores"
+
+
 def test_scores_are_those_of_one_head_and_softmax_of_them_gives_its_weights(
     explanation: Callable[..., ExplanationData],
 ) -> None:

@@ -22,6 +22,7 @@ from regard.attention.scores import Additive, General
 from regard.common.bilingual import Text, Words, join_texts, read_texts
 from regard.common.shapes import Array, Tensor
 from regard.data.batch import pad
+from regard.data.vocabulary import PAD
 from regard.layers.embedding import OutputProjection
 from regard.layers.feedforward import FeedForward
 from regard.layers.positions import LearnedPositions, interleaved
@@ -147,16 +148,16 @@ class BlockSteps:
         logits = self.calls[output].output
         ids, V = pad(wanted)[0].to(logits.device), logits.shape[-1]
         likely = logits.mean((0, 1)).argsort(descending=True).tolist()
-        order = torch.tensor(list(dict.fromkeys([*ids.flatten().tolist(), *likely]))[: max(8, ids.shape[1])])
-        columns = [tokens(order.tolist())]
+        shown = [*dict.fromkeys([*(i for row in wanted for i in row), *likely])][: max(8, min(24, ids.numel()))]
+        columns = [tokens(shown)]
         x = Term("x", array(self.calls[output].input), "B T D", self.names, repeated=True)
-        weights = Term("W", array(output.weight[order].T), "D V", columns=columns, operator="·")
-        bias = Term("b", array(output.bias[None, order]), "1 V", operator="+")
-        scores = Term(TEXTS["labels.logits"], array(logits[..., order]), "B T V", self.names, columns, "=")
-        self._add("logits", _worded("logits", size=V, shown=len(order)), "logits = x·W + b", [x, weights, bias, scores])
-        P = replace(_like(scores, "P", "softmax →", logits.softmax(-1)[..., order]), kind="weights")
+        weights = Term("W", array(output.weight[shown].T), "D V", columns=columns, operator="·")
+        bias = Term("b", array(output.bias[None, shown]), "1 V", operator="+")
+        scores = Term(TEXTS["labels.logits"], array(logits[..., shown]), "B T V", self.names, columns, "=")
+        self._add("logits", _worded("logits", size=V, shown=len(shown)), "logits = x·W + b", [x, weights, bias, scores])
+        P = replace(_like(scores, "P", "softmax →", logits.softmax(-1)[..., shown]), kind="weights")
         self._add("probabilities", _worded("probabilities", size=V), "P = softmax(logits)", [_again(scores), P])
-        losses = -logits.log_softmax(-1).gather(-1, ids[..., None])
+        losses = -logits.log_softmax(-1).gather(-1, ids[..., None]).masked_fill((ids == PAD)[..., None], 0)
         total = float(losses[0, : len(wanted[0])].sum())
         text = _worded("loss", p=f"{np.exp(-total):.3g}", sum=f"{total:.3f}", mean=f"{total / len(wanted[0]):.3f}")
         both = Term("loss", array(torch.cat([(-losses).exp(), losses], -1)), "B T 2", self.names, [["p", "−ln p"]])

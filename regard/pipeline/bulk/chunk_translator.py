@@ -35,7 +35,7 @@ class ChunkResult:
 class ChunkTranslator:
     """Translates chunks of the file `name`, with the options of `Translator.translate`.
 
-    `typed`: a person has typed the lines, and is told of each that is unlike what the model has learnt.
+    `typed`: a person has typed the lines, and is warned of each that is unlike what the model has learnt.
     """
 
     name: str
@@ -58,7 +58,8 @@ class ChunkTranslator:
         text = "".join(self.format(number, result) for number, result in enumerate(translations, chunk.start))
         known = sum(map(bool, map(str.strip, texts))) - unknown
         doubtful = sum(translation.doubtful for translation in translations)
-        if note or (self.typed and (doubtful or any(_is_strange(translator, line) for line in texts))):
+        parts = [part for translation in translations for part in translation.parts]
+        if note or (self.typed and (doubtful or any(_is_strange(translator, part.source) for part in parts))):
             notes.append(note or UNLEARNT)
         return ChunkResult(text, tuple(notes), known, unknown, doubtful)
 

@@ -11,7 +11,7 @@ const livePage = (() => {
     unsure: "Underline unsure words", levels: ["below 70 %", "below 40 %", "below 20 %"],
     unsureHint: "By the probability that the model gives each word after those before it. It may be sure and wrong.",
     examples: "It knows sentences such as these:", unlearnt: "This model has not learnt such sentences: what is marked is probably wrong.",
-    doubtful: "not learnt", doubtfulHint: "The model has less confidence in this translation than in nearly all of the text it was tested on: it may be wrong.",
+    doubtful: "not learnt", doubtfulHint: "This translation may be wrong: the model has less confidence in it than in nearly all of the text it was tested on, or the sentence has words or forms that it has not seen.",
     wordsOf: "Translation of this sentence, word by word", continuations: (word) => `Other continuations from “${word}”`, current: "as it is",
     undo: "Undo the choice", choose: "Click a sentence, then one of its words, to see what else could stand there.",
     replaced: (text) => `Now: ${text}`, steps: "Step by step: the search", hide: "Close the search",
@@ -27,7 +27,7 @@ const livePage = (() => {
     unsure: "불확실한 단어에 밑줄", levels: ["70 % 미만", "40 % 미만", "20 % 미만"],
     unsureHint: "앞 단어들 다음에 모델이 그 단어에 준 확률에 따릅니다. 확신하면서도 틀릴 수 있습니다.",
     examples: "이런 문장을 압니다:", unlearnt: "이 모델이 배우지 않은 문장입니다. 표시된 번역은 아마 틀렸을 것입니다.",
-    doubtful: "학습되지 않음", doubtfulHint: "모델이 검증한 글 거의 모두보다 이 번역을 덜 확신합니다. 번역이 틀렸을 수 있습니다.",
+    doubtful: "학습되지 않음", doubtfulHint: "번역이 틀렸을 수 있습니다. 모델이 검증한 글 거의 모두보다 이 번역을 덜 확신하거나, 학습 자료에 없는 말이나 어형이 있습니다.",
     wordsOf: "이 문장의 번역문, 단어별", continuations: (word) => `“${word}”부터 다르게 이어 쓰기`, current: "지금 그대로",
     undo: "선택 되돌리기", choose: "문장을 누른 다음 그 단어를 누르면 그 자리에 올 수 있는 다른 말이 나타납니다.",
     replaced: (text) => `바뀐 번역: ${text}`, steps: "한 단계씩: 탐색 과정", hide: "탐색 과정 닫기",
@@ -167,9 +167,11 @@ const livePage = (() => {
 
   const unsureClass = (share) => (find("unsure").checked && UNSURE.some((limit) => share < limit) ? `unsure-${UNSURE.filter((limit) => share < limit).length}` : "");
 
+  const isDoubtful = (result) => result.isStrange || (result.choice || result).doubtful; // the sentence, or its translation
+
   function fill(span, result) {
     if (!result) return;
-    const { text, words: texts = [], shares, doubtful } = result.choice || result;
+    const { text, words: texts = [], shares } = result.choice || result, doubtful = isDoubtful(result);
     span.classList.remove("pending");
     span.classList.toggle("failed", Boolean(result.error));
     for (const [name, value] of [["data-doubt", words().doubtful], ["title", words().doubtfulHint]]) doubtful ? span.setAttribute(name, value) : span.removeAttribute(name);
@@ -199,8 +201,8 @@ const livePage = (() => {
     on.settled();
     later("quiet", QUIET, () => { // read out by screen readers once typing pauses
       const result = kept.get(keyOf(current));
-      const { text, doubtful } = result?.choice || result || {};
-      if (result) find("spoken").textContent = text ? `${text}${doubtful ? ` (${words().doubtful})` : ""}` : result.error;
+      const { text } = result?.choice || result || {};
+      if (result) find("spoken").textContent = text ? `${text}${isDoubtful(result) ? ` (${words().doubtful})` : ""}` : result.error;
     });
   }
 
@@ -563,9 +565,12 @@ const livePage = (() => {
 
   function showAbout({ facts, readme }) { // at the foot of the page
     find("facts").replaceChildren(...Object.entries(facts).flatMap(([name, value]) => [element("dt", words().facts[name] || name), element("dd", value)]));
-    const [people, made] = readme.replace(/^#+ /, "").split("\n## "), more = element("details");
-    more.append(element("summary", (made || "").split("\n")[0]), element("div", (made || "").split("\n").slice(1).join("\n")));
-    find("readme").replaceChildren(people.trim(), ...(made ? [more] : []));
+    const [summary, ...sections] = readme.replace(/^#+ /, "").split("\n## ");
+    find("readme").replaceChildren(summary.trim(), ...sections.map((section) => {
+      const [title, ...lines] = section.split("\n"), more = element("details");
+      more.append(element("summary", title), element("div", lines.join("\n")));
+      return more;
+    }));
     find("readme").setAttribute("aria-label", words().about);
     find("readme").hidden = !readme;
   }

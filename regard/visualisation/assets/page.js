@@ -13,8 +13,8 @@ const explanationPage = (() => {
     forth: "Next step", step: "Step", speed: "Speed", attention: "Attention to the source",
     candidates: "Candidates for the next token", output: "Output so far",
     sourceRow: "words", stateRow: "states h", scoreRow: "scores e", weightRow: "weights α", contextRow: "context c",
-    startMark: "⟨start⟩", query: "query", own: "state", ownBefore: "state before", outputLayer: "output, softmax", nextWord: "next word", readNext: "read next", wordBefore: "word before",
-    encoderLayers: (count) => `encoder: ${count} layers of self-attention`, decoderLayers: (count) => (count ? `decoder: ${count} layers` : "decoder"), meanOfHeads: (count) => `${count} heads: softmax, mean`,
+    startMark: "⟨start⟩", query: "query", own: "state", ownBefore: "state before", outputLayer: "output, softmax", nextWord: "next word", wordBefore: "word before",
+    encoderLayers: (count) => `encoder: ${count} layers of self-attention`, decoderLayers: (count) => (count ? `decoder: ${count} layers` : "decoder"), ofHeads: (count) => `${count} heads: softmax, mean`,
     scoreNote: "The highest score is drawn as 0: softmax depends on differences alone.",
     tree: "Search tree: hypotheses kept, ended and pruned", wins: "the translation", kept: "kept", ended: "ended",
     pruned: "pruned", end: "⟨end⟩", of: "of", writes: "predicts", ends: "ends the sentence", probability: "probability",
@@ -47,9 +47,9 @@ const explanationPage = (() => {
     forth: "다음 단계", step: "단계", speed: "속도", attention: "원문에 대한 어텐션",
     candidates: "다음 토큰 후보", output: "지금까지의 출력",
     sourceRow: "단어", stateRow: "상태 h", scoreRow: "점수 e", weightRow: "가중치 α", contextRow: "컨텍스트 c",
-    startMark: "⟨시작⟩", query: "쿼리", own: "상태", ownBefore: "앞 상태", outputLayer: "출력층, softmax", nextWord: "다음 단어", readNext: "다음 입력", wordBefore: "앞 단어",
-    encoderLayers: (count) => `인코더: 셀프 어텐션 ${count}층`, decoderLayers: (count) => (count ? `디코더 ${count}층` : "디코더"), meanOfHeads: (count) => `헤드 ${count}개: softmax, 평균`,
-    scoreNote: "가장 높은 점수를 0으로 나타냅니다. softmax는 점수의 차이에만 달려 있습니다.",
+    startMark: "⟨시작⟩", query: "쿼리", own: "상태", ownBefore: "앞 상태", outputLayer: "출력층, softmax", nextWord: "다음 단어", wordBefore: "앞 단어",
+    encoderLayers: (count) => `인코더: 셀프 어텐션 ${count}층`, decoderLayers: (count) => (count ? `디코더 ${count}층` : "디코더"), ofHeads: (count) => `헤드 ${count}개: softmax, 평균`,
+    scoreNote: "가장 높은 점수를 0으로 나타냅니다. softmax 값은 점수의 차이에만 좌우됩니다.",
     tree: "탐색 트리: 유지, 완료, 제거된 가설", wins: "번역문", kept: "유지", ended: "완료",
     pruned: "제거", end: "⟨끝⟩", of: "/", writes: "예측:", ends: "문장 끝", probability: "확률",
     edit: "다른 문장", translate: "번역해서 비교", waiting: "서버 응답을 기다리는 중 …", before: "이전", after: "지금",
@@ -551,6 +551,7 @@ const explanationPage = (() => {
       drawText(data.layers[number].name, 4, TOP + l * high + (high - 8) / 2, { muted: true });
       for (let h = 0; h < H; h++) {
         const x = LEFT + h * side, y = TOP + l * high;
+        if (h >= data.layers[number].shape[0]) continue;
         wordRows(rows, h, number).forEach((line, t) => line.slice(0, S).forEach((w, s) => {
           pen.fillStyle = colours().scale[level(w, 1)];
           pen.fillRect(x + s * cell, y + t * cell, cell + 0.3, cell + 0.3);
@@ -793,10 +794,12 @@ const explanationPage = (() => {
   function sourceColumns(fit, weights, at) {
     const { states } = data, ofTokens = states ? states.words : [];
     const columns = data.source.map((text, s) => [s, text, ofTokens.flatMap((word, token) => (word === s ? [token] : []))]);
-    if (states ? states.is_all : weights && weights[columns.length] >= 0.005) columns.push([-1, labels.end, ofTokens.flatMap((word, token) => (word < 0 ? [token] : []))]);
+    const hasEnd = states?.is_all || (hasCross() && data.steps.some((_, t) => stepWeights(t).at(-1) >= 0.005));
+    if (hasEnd) columns.push([-1, labels.end, ofTokens.flatMap((word, token) => (word < 0 ? [token] : []))]);
     if (columns.length <= fit) return columns;
     const now = Math.max(0, columns.findIndex(([, , tokens]) => tokens.includes(at)));
-    const strength = ([s], i) => (weights ? weights[s < 0 ? data.source.length : s] : -Math.abs(i - now));
+    const isHanded = (i) => states?.is_all && i % (columns.length - 1) === 0; // the first and the last
+    const strength = ([s], i) => (isHanded(i) ? Infinity : weights ? weights.at(s) : -Math.abs(i - now));
     const kept = new Set(columns.map((column, i) => [strength(column, i), i]).sort((a, b) => b[0] - a[0]).slice(0, fit).map(([, i]) => i));
     return columns.filter((_, i) => kept.has(i));
   }
@@ -820,17 +823,14 @@ const explanationPage = (() => {
     };
     const text = (x, y, content, attributes = {}) => group.append(inSvg("text", { x, y, "text-anchor": "middle", ...attributes }, content));
     const box = (x, y, width, height, kind = "") => group.append(inSvg("rect", { x, y, width, height, rx: 5, class: kind }));
-    const wire = (d, kind = "", style = {}) => {
-      group.append(inSvg("path", { d, class: `wire ${kind}` }));
-      Object.assign(group.lastChild.style, style);
-    };
+    const wire = (d, kind = "") => group.append(inSvg("path", { d, class: `wire ${kind}` }));
     const arrow = (kind, ...points) => { // through points, each beside or below the one before
       const [[x1, y1], [x, y]] = points.slice(-2), dx = 3 * Math.sign(x - x1), dy = 3 * Math.sign(y - y1);
       wire(`M${points.map((point) => point.join(" ")).join("L")}`, kind);
       wire(`M${x - 2 * dx - dy} ${y - 2 * dy + dx}L${x} ${y}L${x - 2 * dx + dy} ${y - 2 * dy - dx}z`, `${kind} tip`);
     };
-    const named = (y, content) => isNarrow || text(0, y, content, { "text-anchor": "start", class: "name" }); // a row
-    const beside = (y, content) => isNarrow || text(x0 + 24, y, content, { "text-anchor": "end", class: "name" });
+    const named = (y, content, x = 0, anchor = "start") => isNarrow || text(x, y, content, { "text-anchor": anchor, class: "name" });
+    const beside = (y, content) => named(y, content, x0 + 24, "end");
     const fitted = (content, width) => { pen.font = `13px ${FONT}`; return elided(content, width); };
     const stripAt = ({ numbers, largest }, x, y, width, height) => {
       const cell = width / numbers.length;
@@ -842,7 +842,6 @@ const explanationPage = (() => {
     stage(0, true);
     named(18, labels.sourceRow + (hidden > 0 ? ` (+${hidden})` : ""));
     columns.forEach(([s, word], i) => text(xOf(i), 18, fitted(word, wide - 6), s >= 0 ? { lang: data.langs.source[s] } : { class: "name" }));
-    stage(0, true);
     named(yState + 13, labels.stateRow);
     if (!states) {
       const layers = data.layers.filter(({ role }) => role === "encoder").length;
@@ -871,13 +870,13 @@ const explanationPage = (() => {
 
     // attention: scores on the wires, softmax, weights, their sum
     if (cross) {
-      const top = weights ? Math.max(...columns.map(([s]) => weights[s < 0 ? data.source.length : s])) : 1;
+      const top = weights ? Math.max(...weights) : 1;
       stage(1, isDecoding);
       if (isHead) named(yScore + 12, labels.scoreRow);
       arrow("query", [x0 + 29, yQuery], [isHead ? GUTTER : end, yQuery]);
       if (!isNarrow) text(end + 8, yQuery - 6, labels.query, { class: "symbol", "text-anchor": "start" });
       columns.forEach(([s], i) => {
-        const x = xOf(i), w = weights ? weights[s < 0 ? data.source.length : s] : 0, score = w > 0 ? Math.log(w / top) : -Infinity;
+        const x = xOf(i), w = weights ? weights.at(s) : 0, score = w > 0 ? Math.log(w / top) : -Infinity;
         stage(1, isDecoding);
         arrow("", [x, bottom + 2], [x, isHead ? yScore - 2 : ySoft]);
         if (isHead) {
@@ -891,11 +890,13 @@ const explanationPage = (() => {
         group.append(inSvg("rect", { x: x - 14, y: yWeight + 40 - Math.max(1, 40 * w), width: 28, height: Math.max(1, 40 * w), fill: shades.scale[Math.max(12, level(w, 1))], stroke: "none" }));
         text(x, yWeight + 53, digits(w), { class: "number" });
         stage(3, isDecoding);
-        if (w >= 0.005) wire(`M${x} ${yWeight + 58}C${x} ${ySum} ${x} ${ySum} ${end + 10} ${ySum}`, "value", { strokeWidth: 0.6 + 6 * w, opacity: 0.2 + 0.8 * w });
+        if (w < 0.005) return;
+        wire(`M${x} ${yWeight + 58}C${x} ${ySum} ${x} ${ySum} ${end + 10} ${ySum}`, "value");
+        Object.assign(group.lastChild.style, { strokeWidth: 0.6 + 6 * w, opacity: 0.2 + 0.8 * w });
       });
       stage(2, isDecoding);
       box(GUTTER, ySoft, end - GUTTER, 20, "soft");
-      text((GUTTER + end) / 2, ySoft + 14, isHead ? "softmax" : fitted(labels.meanOfHeads(H), end - GUTTER - 8));
+      text((GUTTER + end) / 2, ySoft + 14, isHead ? "softmax" : fitted(labels.ofHeads(H), end - GUTTER - 8));
       named(yWeight + 32, labels.weightRow);
       stage(3, isDecoding);
       group.append(inSvg("circle", { cx: end + 20, cy: ySum, r: 11, class: "sum" }));
@@ -904,9 +905,9 @@ const explanationPage = (() => {
       text(Math.max(end + 40, (end + 31 + x0) / 2), ySum - 6, "c", { class: "symbol" });
       named(ySum + 4, labels.contextRow);
       if (weights) {
-        const parts = weights.slice(0, data.source.length).map((w, s) => [w, s]).sort((a, b) => b[0] - a[0]).filter(([w], i) => i < 3 && w >= 0.005);
+        const parts = weights.slice(0, -1).map((w, s) => [w, s]).sort((a, b) => b[0] - a[0]).filter(([w], i) => i < 3 && w >= 0.005);
         const rest = 1 - parts.reduce((sum, [w]) => sum + w, 0) >= 0.005 ? " + …" : "";
-        text(GUTTER, ySum + 46, fitted(`c = ${parts.map(([w, s]) => `${w.toFixed(2)} h(${data.source[s]})`).join(" + ")}${rest}`, x0 - GUTTER - 30), { "text-anchor": "start", id: "context-text" });
+        text(GUTTER, ySum + 46, fitted(`c = ${parts.map(([w, s]) => `${w.toFixed(2)} h(\u2068${data.source[s]}\u2069)`).join(" + ")}${parts.length ? rest : "…"}`, x0 - GUTTER - 30), { "text-anchor": "start", id: "context-text" });
       }
     } else if (states) { // the last states alone
       stage(1, isDecoding || e === states.tokens.length - 1);
@@ -948,7 +949,7 @@ const explanationPage = (() => {
     stage(4, isDecoding);
     arrow("", [middle, yNew ? yNew + 26 : cross ? ySum + 11 : ySum + 13], [middle, yOut - 1]);
     box(x0 + 30, yOut, RIGHT - 40, 22, "target");
-    text(middle, yOut + 15, fitted(labels.outputLayer, RIGHT - 42));
+    text(middle, yOut + 15, labels.outputLayer);
     const { candidates } = isDecoding ? data.steps[t] : { candidates: [] };
     candidates.forEach(([token, probability, isChosen], i) => {
       const y = yOut + 30 + i * 21;
@@ -961,12 +962,11 @@ const explanationPage = (() => {
     const chosen = candidates.find((candidate) => candidate[2]);
     const factors = isDecoding ? data.steps.slice(0, t + 1).map((each) => each.candidates.find((candidate) => candidate[2])?.[1]) : [];
     if (factors.length && factors.every(Boolean)) { // the probability of the output so far, and its loss
-      const p = factors.reduce((product, factor) => product * factor), shown = factors.slice(-2).map((factor) => factor.toFixed(2));
-      text(GUTTER, yNext - 2, `p = ${factors[2] ? "… × " : ""}${shown.join(" × ")} = ${p.toPrecision(2)}`, { "text-anchor": "start", id: "product" });
-      text(GUTTER, yNext + 18, `−ln p = ${Math.abs(Math.log(p)).toFixed(2)}`, { "text-anchor": "start" });
+      const loss = factors.reduce((sum, factor) => sum - Math.log(factor), 0), shown = factors.slice(-2).map((factor) => factor.toFixed(2));
+      text(GUTTER, yNext - 2, `p = ${factors[2] ? "… × " : ""}${shown.join(" × ")} = ${Math.exp(-loss).toPrecision(2)}`, { "text-anchor": "start", id: "product" });
+      text(GUTTER, yNext + 18, `−ln p = ${Math.abs(loss).toFixed(2)}`, { "text-anchor": "start" });
     }
     text(middle, yNext + 18, chosen ? fitted(tokenLabel(chosen[0]), RIGHT - 50) : labels.nextWord, { class: "chosen" });
-    if (isDecoding && t < data.steps.length - 1) beside(yNext + 18, labels.readNext);
     const listed = candidates.map(([token, probability]) => `${tokenLabel(token)} ${percent(probability)}`);
     svg.setAttribute("aria-label", [find("step-status").textContent, ...(listed.length ? [`${labels.candidates}: ${listed.join(", ")}`] : [])].join(". "));
     area.replaceChildren(svg);

@@ -69,11 +69,11 @@ const answers = {
   },
 };
 
-const shown = (translation, isStrange = false) => ({ text: translation.text, doubtful: translation.doubtful || isStrange, ...liveData.words(translation) });
+const shown = (translation, isStrange = false) => ({ text: translation.text, doubtful: translation.doubtful || isStrange, isStrange, ...liveData.words(translation) });
 
 function hasStrangeLetters(tokens) { // letters that were never seen in training: the vocabulary spells them in bytes
   const bytes = tokens.map((token) => parseInt(/^<0x([0-9A-F]{2})>$/.exec(token)?.[1] ?? "20", 16));
-  return /\p{L}/u.test(new TextDecoder().decode(Uint8Array.from(bytes)));
+  return tokens.includes("<unk>") || /\p{L}/u.test(new TextDecoder().decode(Uint8Array.from(bytes)));
 }
 
 function translated(translator, sentence) {

@@ -15,7 +15,7 @@ const explanationPage = (() => {
     sourceRow: "words", stateRow: "states h", scoreRow: "scores e", weightRow: "weights α", contextRow: "context c",
     startMark: "⟨start⟩", query: "query", own: "state", ownBefore: "state before", outputLayer: "output, softmax", nextWord: "next word", wordBefore: "word before",
     encoderLayers: (count) => `encoder: ${count} layers of self-attention`, decoderLayers: (count) => (count ? `decoder: ${count} layers` : "decoder"), ofHeads: (count) => `${count} heads: softmax, mean`,
-    scoreNote: "The highest score is drawn as 0: softmax depends on differences alone.",
+    scoreNote: "The highest score is set to 0: softmax depends on differences alone.",
     tree: "Search tree: hypotheses kept, ended and pruned", wins: "the translation", kept: "kept", ended: "ended",
     pruned: "pruned", end: "⟨end⟩", of: "of", writes: "predicts", ends: "ends the sentence", probability: "probability",
     edit: "Another sentence", translate: "Translate and compare", waiting: "Waiting for the server …", before: "before", after: "now",
@@ -962,7 +962,7 @@ const explanationPage = (() => {
     const chosen = candidates.find((candidate) => candidate[2]);
     const factors = isDecoding ? data.steps.slice(0, t + 1).map((each) => each.candidates.find((candidate) => candidate[2])?.[1]) : [];
     if (factors.length && factors.every(Boolean)) { // the probability of the output so far, and its loss
-      const loss = factors.reduce((sum, factor) => sum - Math.log(factor), 0), shown = factors.slice(-2).map((factor) => factor.toFixed(2));
+      const loss = -factors.reduce((sum, p) => sum + Math.log(p), 0), shown = factors.slice(-2).map((p) => p.toFixed(2));
       text(GUTTER, yNext - 2, `p = ${factors[2] ? "… × " : ""}${shown.join(" × ")} = ${Math.exp(-loss).toPrecision(2)}`, { "text-anchor": "start", id: "product" });
       text(GUTTER, yNext + 18, `−ln p = ${Math.abs(loss).toFixed(2)}`, { "text-anchor": "start" });
     }

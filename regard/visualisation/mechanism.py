@@ -43,9 +43,10 @@ class Diagram:
 
     def __init__(self, data: ExplanationData) -> None:
         self.data, self.cross, states = data, data.has_cross_attention, data.states
-        shown = data.shown_head
-        self.heads = len(data.layers[shown.layer].weights) if self.cross else 0
-        self.scored = self.heads == 1 or (self.cross and shown.head is not None)
+        words = data.shown_weights() if self.cross else np.zeros((1, 0))
+        self.weights = np.c_[words, 1 - words.sum(1) if self.cross else bool(states)]  # that of the end last
+        self.heads = len(data.layers[data.shown_head.layer].weights) if self.cross else 0
+        self.scored = self.heads == 1 or (self.cross and data.shown_head.head is not None)
         self.before = self.cross and states is not None and states.order == "bahdanau"
         self.state = 32.0 if states else 66.0
         bottom = self.state + STEP * (states.directions if states else 1)
@@ -60,7 +61,7 @@ class Diagram:
 
     def marks(self, read: int, t: int | None) -> Iterator[Mark]:
         """Draw the model in step `read` of the encoder, or in step t of the decoder where that is not None."""
-        states, weights = self.data.states, self.data.shown_weights()[t] if self.cross and t is not None else None
+        states, weights = self.data.states, self.weights[t] if self.cross and t is not None else None
         columns = self._columns(weights, read)
         width, end = min(WIDEST, ROOM / len(columns)), LEFT + min(ROOM, WIDEST * len(columns))
         placed = [(LEFT + (i + 0.5) * width, column) for i, column in enumerate(columns)]
@@ -77,7 +78,7 @@ class Diagram:
         """Return the words that are shown: the strongest, or those around what is read."""
         states = self.data.states
         words = states.token_words if states else ()
-        shown = [*enumerate(self.data.source), *([(-1, "(end)")] if states and states.is_all else [])]
+        shown = [*enumerate(self.data.source), *([(-1, "(end)")] if self.weights[:, -1].max() >= 0.005 else [])]
         columns = [
             Column(text, 0.0 if weights is None else float(weights[s]), tuple(i for i, w in enumerate(words) if w == s))
             for s, text in shown

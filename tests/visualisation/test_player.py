@@ -48,6 +48,8 @@ def test_a_frame_shows_attention_candidates_output_and_tree(explanation: Callabl
     assert explained.target[1] in texts["mechanism"], "the next word"
     assert texts["tree"] == [explained.target[0], "lost", explained.target[1], "lost"]
     weights = explained.shown_weights()[1].tolist()
+    weights.append(1 - sum(weights))  # on the start and the end
+    assert "(end)" in texts["mechanism"]
     assert [text for text in texts["mechanism"] if text.startswith("0.")] == [f"{w:.2f}" for w in weights]
     bars = [mark.height for mark in groups["mechanism"] if isinstance(mark, Box) and mark.paint[0] == "w"]
     assert bars[:-2] == [pytest.approx(max(1.0, HIGH * w)) for w in weights], "the last two are candidates"
@@ -98,7 +100,7 @@ def test_scores_are_those_of_one_head_and_softmax_of_them_gives_its_weights(
     )
     scores = [mark.height / HIGH for mark in marks if isinstance(mark, Box) and mark.paint == "s3" and not mark.outline]
     powers = np.exp([(1 - score) * LEAST for score in scores])
-    weights = explained.layers[0].weights[1, 1]
+    weights = np.append(explained.layers[0].weights[1, 1], explained.layers[0].special_weights[1, 1])
     np.testing.assert_allclose(powers / powers.sum(), weights / weights.sum(), atol=2e-3)
 
 

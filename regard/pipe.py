@@ -75,13 +75,8 @@ def translate_pipe(call: PipeCall) -> None:
     if lines.typed:
         lines.greet(call.file, translator.languages.pair)
     search = {} if call.beam is None else {"beam": call.beam}
-    translate, known, unknown, doubtful, count = (
-        ChunkTranslator(lines.name, OutputFormat(), search, typed=lines.typed),
-        0,
-        0,
-        0,
-        0,
-    )
+    translate = ChunkTranslator(lines.name, OutputFormat(), search, typed=lines.typed)
+    known, unknown, doubtful, count = 0, 0, 0, 0
     for chunk in chunks(lines, 1 if lines.typed else CHUNK):
         result = translate(translator, chunk)
         _warn(result.notes)

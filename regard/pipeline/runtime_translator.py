@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from regard.common.errors import LineError, LineWarning, UsageError, repetition_note
+from regard.common.errors import ConfigurationError, LineError, LineWarning, UsageError, repetition_note
 from regard.pipeline.around_spans import Keep, checked_keep, translate_around_spans
 from regard.pipeline.translation import SPLIT, TranslatedPart, Translation, as_texts
 from regard.runtime.model import Options, RuntimeHypothesis, RuntimeLine, RuntimeModel, available_cores
@@ -66,11 +66,15 @@ class RuntimeTranslator:
 
     @cached_property
     def familiar(self) -> Familiar | None:
-        """The pairs of source tokens that training has seen, if they are few."""
+        """The pairs of source tokens that training has seen, if few; damaged ones are left out with a warning."""
         from regard.data.familiar import Familiar
 
         card = self.model.card["familiar"]
-        return Familiar.parse(card, f"{self.model.path}, familiar") if card else None
+        try:
+            return Familiar.parse(card, f"{self.model.path}, familiar") if card else None
+        except ConfigurationError as problem:
+            warnings.warn(f"{problem}; typed lines are not compared with the text of training", stacklevel=2)
+            return None
 
     @cached_property
     def language_id(self) -> LanguageId | None:

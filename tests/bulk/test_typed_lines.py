@@ -11,6 +11,7 @@ import regard
 from regard.data.familiar import Familiar
 from regard.interchange.runtime import export
 from regard.model_folder import load_settings, write_settings
+from regard.pipeline import RuntimeTranslator
 from regard.pipeline.bulk import ChunkTranslator, OutputFormat
 from regard.pipeline.bulk.chunk_translator import UNLEARNT
 from regard.pipeline.bulk.lines import Chunk
@@ -37,3 +38,11 @@ def test_a_typed_line_unlike_the_text_of_training_is_named(model: Path, suffix: 
         translate = ChunkTranslator("standard input", OutputFormat(), {}, typed=typed)
         notes = translate(translator, Chunk(0, 1, (line,), "")).notes
         assert (UNLEARNT in notes) == (typed and LINES[line])
+
+
+def test_a_damaged_filter_is_left_out_with_a_warning(model: Path) -> None:
+    translator = RuntimeTranslator(model.with_suffix(".regard"))
+    translator.model.card["familiar"] = {"pairs": "x", "most": 0}
+    with pytest.warns(UserWarning, match=r"familiar.*pairs.*typed lines are not compared"):
+        assert translator.familiar is None
+    assert len(translator.translate("나는 집에 간다")) == 1

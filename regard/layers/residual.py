@@ -11,7 +11,7 @@ from torch import nn
 from regard.common.shapes import Float, Tensor
 from regard.layers.dropout import Dropout
 
-Norm = Literal["pre", "post", "batch", "none"]
+Norm = Literal["pre", "post", "batch", "pre_batch", "none"]
 MOMENTUM = 0.1
 """Momentum of the running mean and variance of batch norm, as in PyTorch."""
 
@@ -19,14 +19,14 @@ MOMENTUM = 0.1
 class Residual(nn.Module):
     """Residual connection, with layer norm before the sublayer (`pre`) or after the sum (`post`, as published).
 
-    For experiments: `batch` puts a batch norm in the place of `post`, `none` leaves the norm out, and without
+    For experiments: `batch` and `pre_batch` put a batch norm in these places, `none` leaves the norm out, and without
     `connected` the sublayer's input is not added. Use: `x = residual.after(x, sublayer(residual.before(x)))`.
     """
 
     def __init__(self, size: int, norm: Norm, dropout: float, connected: bool = True) -> None:
         super().__init__()
         self.norm = make_norm(size, norm)
-        self.dropout, self.pre, self.connected = Dropout(dropout), norm == "pre", connected
+        self.dropout, self.pre, self.connected = Dropout(dropout), norm.startswith("pre"), connected
 
     def before(self, x: Float[Tensor, "N T D"]) -> Float[Tensor, "N T D"]:
         """Return the input of the sublayer: normalised if pre-norm."""
@@ -63,7 +63,7 @@ def make_norm(size: int, norm: Norm) -> nn.Module:
     """Create the norm of a residual connection."""
     if norm == "none":
         return nn.Identity()
-    return BatchNorm(size) if norm == "batch" else nn.LayerNorm(size)
+    return BatchNorm(size) if "batch" in norm else nn.LayerNorm(size)
 
 
 def to_autocast(x: Tensor) -> Tensor:

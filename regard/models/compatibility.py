@@ -46,7 +46,7 @@ def _unsupported(settings: ModelSettings, toolkit: str) -> list[str]:
     for side, part in transformers.items():
         if part.score != "scaled_dot":
             causes.append(f"model.{side}.score is {part.score!r}: {toolkit} supports scaled_dot only")
-        if part.norm in ("batch", "none"):
+        if part.norm not in ("pre", "post"):
             causes.append(f"model.{side}.norm is {part.norm!r}: {toolkit} has layer normalisation")
         if not part.residual:
             causes.append(f"model.{side}.residual is false: {toolkit} has residual connections")

@@ -89,6 +89,9 @@ class NoAttentionDecoderSettings(_DecoderSettings):
         description="first: the encoder's last states initialise the decoder (Sutskever et al. 2014); "
         "every: they also enter every step (Cho et al. 2014)",
     )
+    bottleneck: int | None = Field(
+        None, ge=1, le=SIZE, description="numbers that the encoder's last states are projected to on the way; none: all"
+    )
 
 
 class RecurrentEncoder(Encoder):
@@ -278,6 +281,25 @@ class RecurrentDecoder(_RecurrentDecoder):
         return self.dropout(torch.tanh((layer or self.readout)(inputs)))  # type: ignore[no-any-return]
 
 
+class _Bottleneck(nn.Module):
+    """Linear layer by way of few numbers: its weight is the product of two, so the runtime packs it like any other."""
+
+    def __init__(self, inputs: int, numbers: int, outputs: int) -> None:
+        super().__init__()
+        self.down, self.up = nn.Linear(inputs, numbers, bias=False), nn.Linear(numbers, outputs)
+
+    @property
+    def weight(self) -> Float[Tensor, "Dv Dk"]:
+        return self.up.weight @ self.down.weight
+
+    @property
+    def bias(self) -> Float[Tensor, " Dv"]:
+        return self.up.bias
+
+    def forward(self, x: Float[Tensor, "B Dk"]) -> Float[Tensor, "B Dv"]:
+        return self.up(self.down(x))  # type: ignore[no-any-return]
+
+
 class NoAttentionDecoder(_RecurrentDecoder):
     """Recurrent decoder without attention, initialised from all of the encoder's last states."""
 
@@ -285,10 +307,11 @@ class NoAttentionDecoder(_RecurrentDecoder):
         super().__init__(settings, vocabulary)
         s = settings
         self.every = s.context == "every"
-        inputs = s.embedding + s.size * self.every
+        inputs, summary = s.embedding + s.size * self.every, source.size * source.summary_rows
         self.cells = _cells(s, inputs)
         self.bridges = nn.ModuleList(
-            nn.Linear(source.size * source.summary_rows, s.size) for _ in range(s.layers * self.states)
+            _Bottleneck(summary, s.bottleneck, s.size) if s.bottleneck else nn.Linear(summary, s.size)
+            for _ in range(s.layers * self.states)
         )
         self.readout = nn.Linear(s.size + inputs * self.every, s.embedding)
         self.output = OutputProjection(vocabulary, s.embedding)

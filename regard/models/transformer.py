@@ -15,7 +15,7 @@ from regard.layers.dropout import Dropout, layer_drop
 from regard.layers.embedding import Embedding, OutputProjection
 from regard.layers.feedforward import Activation, FeedForward
 from regard.layers.positions import LearnedPositions, SinusoidalPositions
-from regard.layers.residual import Norm, Residual, masked_mean, to_autocast
+from regard.layers.residual import Norm, Residual, make_norm, masked_mean, to_autocast
 from regard.models.interface import Batch, Decoder, Encoded, Encoder, EncoderSizes, ShardUnit, Source, State
 
 
@@ -33,11 +33,11 @@ class TransformerSettings(Settings):
     norm: Norm = Field(
         "pre",
         description="layer normalisation before each sublayer (pre), or after it as published (post); for experiments: "
-        "batch normalisation there (batch), or none (none)",
+        "batch normalisation there (pre_batch, batch), or none (none)",
     )
     residual: bool = Field(True, description="add a sublayer's input to its output; false: for experiments")
     final_norm: Literal["auto", "on", "off"] = Field(
-        "auto", description="layer normalisation after the last layer; auto: if norm is pre"
+        "auto", description="layer normalisation after the last layer; auto: if it is before sublayers, of their kind"
     )
     activation: Activation = Field(
         "relu", description="activation of the feed-forward networks; swiglu is gated: half as many weights again"
@@ -68,8 +68,8 @@ class TransformerSettings(Settings):
 
     def ablations(self) -> Iterator[str]:
         """List parts that are left out or replaced on purpose, for experiments."""
-        if self.norm in ("batch", "none"):
-            yield f"norm = {self.norm!r} ({'batch' if self.norm == 'batch' else 'no'} normalisation)"
+        if self.norm not in ("pre", "post"):
+            yield f"norm = {self.norm!r} ({'no' if self.norm == 'none' else 'batch'} normalisation)"
         if not self.residual:
             yield "residual = false (no residual connections)"
         if self.score == "cosine_plain":
@@ -77,8 +77,14 @@ class TransformerSettings(Settings):
 
     @property
     def has_final_norm(self) -> bool:
-        """True if there is a layer normalisation after the last layer."""
-        return self.final_norm == "on" or (self.final_norm == "auto" and self.norm == "pre")
+        """True if there is a normalisation after the last layer."""
+        return self.final_norm == "on" or (self.final_norm == "auto" and self.norm.startswith("pre"))
+
+    @property
+    def kind_of_final_norm(self) -> Norm:
+        """Kind of the normalisation after the last layer."""
+        batch_or_layer: Norm = "batch" if self.norm == "pre_batch" else "post"
+        return batch_or_layer if self.has_final_norm else "none"
 
 
 class TransformerEncoderSettings(TransformerSettings):
@@ -178,7 +184,7 @@ class TransformerEncoder(Encoder):
         self.input_embedding = InputEmbedding(vocabulary, settings)
         self.layers = nn.ModuleList(EncoderLayer(settings) for _ in range(settings.layers))
         self.layer_dropout = settings.layer_dropout
-        self.norm = nn.LayerNorm(settings.size) if settings.has_final_norm else nn.Identity()
+        self.norm = make_norm(settings.size, settings.kind_of_final_norm)
         self.sizes = EncoderSizes(settings.size, 1, settings.size)
 
     @property
@@ -204,7 +210,7 @@ class TransformerDecoder(Decoder):
         self.input_embedding = InputEmbedding(vocabulary, settings)
         self.layers = nn.ModuleList(DecoderLayer(settings, source) for _ in range(settings.layers))
         self.layer_dropout = settings.layer_dropout
-        self.norm = nn.LayerNorm(settings.size) if settings.has_final_norm else nn.Identity()
+        self.norm = make_norm(settings.size, settings.kind_of_final_norm)
         self.output = OutputProjection(vocabulary, settings.size)
         self.max_target = settings.max_positions if settings.positions == "learned" else None
 

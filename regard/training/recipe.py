@@ -184,10 +184,10 @@ class Recipe(Settings):
         cores = min(4, torch.get_num_threads()) if device == "cpu" else 1
         micro_batches = max(processes, cores)
         micro_batches += -micro_batches % processes  # equally many for each process
-        if "batch" in [getattr(side, "norm", None) for side in (self.model.encoder, self.model.decoder)]:
+        if any("batch" in getattr(side, "norm", "") for side in (self.model.encoder, self.model.decoder)):
             if processes > 1 or self.batching.micro_batches not in ("auto", 1):
                 raise ConfigurationError(
-                    "norm = 'batch' normalises over a whole batch: train it in one process, with "
+                    "norm = 'batch' or 'pre_batch' normalises over a whole batch: train it in one process, with "
                     "batching.micro_batches = 1 or auto"
                 )
             micro_batches = 1

@@ -43,7 +43,12 @@ SMALL: dict[str, Any] = {
     "freeze_backbone": False,
     "causal": True,  # without the mask law 3 fails, as a test of it says
 }
-CHOICES: dict[str, Any] = {"layers": (2, 1), "activation": ("gelu", "swiglu"), "window": (None, 2)}
+CHOICES: dict[str, Any] = {
+    "layers": (2, 1),
+    "activation": ("gelu", "swiglu"),
+    "window": (None, 2),
+    "bottleneck": (None, 4),
+}
 OF_KIND: dict[type[Settings], dict[str, Any]] = {
     ResNetEncoderSettings: {"width": (8,), "depths": ((1, 2),), "layers": (0, 1), "group_size": (4,)},
     ViTEncoderSettings: {"patch_size": (4,)},
@@ -51,7 +56,7 @@ OF_KIND: dict[type[Settings], dict[str, Any]] = {
 ENCODERS_BY_INPUT = {reads: [kind for kind in ENCODERS if kind.reads == reads] for reads in ("text", "images")}
 # timm needs a package, or a stand-in: tests/models/test_timm_encoder.py
 ENCODERS_BY_INPUT["images"].remove(TimmEncoderSettings)
-UNUSUAL = ("batch", "none")  # norms that experiments compare
+UNUSUAL = ("batch", "pre_batch", "none")  # norms that experiments compare
 Value = tuple[str, Any]  # of what ("encoder", "recurrent.score", "decoder transformer.norm"), and which
 Values = frozenset[Value]
 Row = tuple[dict[str, Any], dict[str, Any]]  # what an encoder and a decoder have beside SMALL, `kind` among it

@@ -120,7 +120,7 @@ def make(settings: ModelSettings, seed: int = 0, ends: float = 0.2, vocabulary: 
 
 def _draw_weights(model: Model, settings: ModelSettings, seed: int, ends: float) -> None:
     gain = GAIN
-    if {getattr(side, "norm", None) for side in (settings.encoder, settings.decoder)} & {"batch", "none"}:
+    if {getattr(side, "norm", None) for side in (settings.encoder, settings.decoder)} & {"batch", "pre_batch", "none"}:
         gain = GAIN / 2  # nothing else keeps vectors from growing with each layer
     vocabulary = model.decoder.output.weight.shape[0]
     with torch.no_grad():

@@ -93,7 +93,7 @@ def test_gradients_step_by_step_equal_those_of_all_at_once(settings: ModelSettin
 
 
 @torch.no_grad()
-@pytest.mark.parametrize("norm", ["pre", "post", "batch", "none"])
+@pytest.mark.parametrize("norm", ["pre", "post", "batch", "pre_batch", "none"])
 def test_without_a_causal_mask_step_by_step_differs(norm: str) -> None:
     """All at once the decoder reads what it is to predict: teacher forcing says nothing of what it can write."""
     side = {"kind": "transformer", "layers": 2, "size": 16, "heads": 2, "feedforward": 24, "norm": norm}

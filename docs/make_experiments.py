@@ -1,58 +1,98 @@
-"""Write docs/experiments.md and its graphs from a folder with the results of `regard lab NAME --full`."""
+"""Write docs/experiments.md, its graphs and the results in the package from a folder of `regard lab NAME --full`."""
 
 from __future__ import annotations
 
 import json
 import shutil
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from regard.common.atomic import write_text
 from regard.common.errors import UsageError
 from regard.learn.lab import EXPERIMENTS
 from regard.learn.lab.findings import OUTCOMES
 
 DOCS = Path(__file__).parent
+RESULTS = DOCS.parent / "regard" / "learn" / "lab" / "results"
 HEAD = """# The claims of the notes, tried
 
 `regard lab` lists the claims of [the notes](notes.md), five Korean introductions to attention that Regard set out
-to implement.
-`regard lab NAME` tries one of them on your machine: `--quick` in at most three minutes
-on two cores, `--full`, as here, in at most ten, with three seeds; `--korean` writes everything in Korean, and Ctrl-C
-keeps what is done. Each experiment prints a table, draws a graph, writes a page, and gives a verdict with the numbers
-behind it. Models are small and are trained for a minute or two on the sample; what they show need not hold for large
-ones. Intervals hold 95 %, over seeds (Student) or, of quality by length, over sentences and seeds.
+to implement. `regard lab NAME` tries one of them on your machine; `--korean` writes everything in Korean, and Ctrl-C
+keeps what is done.
 
-This page is written by `python docs/make_experiments.py FOLDER`, from the results in the folder.
+- `--full`, as here, takes at most ten minutes on two cores. Each model is trained at three learning rates or more (the
+  sweep goes on while the last rate is the best), and with three seeds at its best one, chosen by the first seed's
+  validation score.
+- `--quick` takes at most three: it trains one seed of each model at the best rate of the results below, which are
+  part of the package, and puts it beside them.
+
+A part of a claim **holds** if every seed of one model is above every seed of the other, by 1 chrF at least (of three
+against three seeds, chance does that once in twenty times). It **does not hold** if that is the other way round, or
+if all seeds lie within 1. Else it is **undecided**, as it is if the worse model was still getting better at the last
+rate tried. Means stand with the lowest and the highest seed behind them. Models are small and are trained for a minute
+on sentences of a grammar; what they show need not hold for large ones.
+
+This page and the results in the package are written by `python docs/make_experiments.py FOLDER`.
+`python benchmarks/lab_rates.py FOLDER` makes the folder, and tries every verdict again with all learning rates halved
+and doubled ([log](log/attention.md)).
 """
 
 
-def page(results: Path) -> str:
-    """Return the page; graphs are copied into docs/images/lab. Raises UsageError if an experiment has no result."""
-    folders = {name: results / f"{name}-full" for name in EXPERIMENTS}
+def page(results: Path, names: Sequence[str] = ()) -> str:
+    """Return the page; graphs are copied into docs/images/lab. Raises UsageError if an experiment has no result.
+
+    `names`: the experiments to show, all if not given; the page says of the others that they have no result yet.
+    """
+    folders = {name: results / f"{name}-full" for name in names or EXPERIMENTS}
     missing = {name: folder for name, folder in folders.items() if not (folder / "result.json").is_file()}
     if causes := [f"{folder} has no result.json; run `regard lab {name} --full`" for name, folder in missing.items()]:
         raise UsageError(*causes, f"{len(causes)} of {len(folders)} results are missing; the page stays as it was")
     parts = [HEAD]
     (DOCS / "images" / "lab").mkdir(parents=True, exist_ok=True)
-    for name, experiment in EXPERIMENTS.items():
+    for name, experiment in ((name, EXPERIMENTS[name]) for name in EXPERIMENTS if name in folders):
         values = json.loads((folders[name] / "result.json").read_text(encoding="utf-8"))
         shutil.copy(folders[name] / "graph.svg", DOCS / "images" / "lab" / f"{name}.svg")
-        verdict = values["verdict"]
+        shown = "\n".join(
+            f"{number}. {part['claim']['en']} **{OUTCOMES['part_' + part['outcome']].en}.** {part['reason']['en']} "
+            f"*What would change this: {part['change']['en']}.*"
+            for number, part in enumerate(values["verdict"]["parts"], 1)
+        )
+        text = f" {values['verdict']['text']['en']}" if values["verdict"]["text"] else ""
         parts.append(
             f"## {experiment.title.en}\n\n`regard lab {name}` · {experiment.claim.en} (notes {experiment.source})\n\n"
-            f"**{OUTCOMES[verdict['outcome']].en}.** {verdict['text']['en']}\n\n"
+            f"**{OUTCOMES[values['outcome']].en}.**{text}\n\n{shown}\n\n"
             f"![{experiment.title.en}](images/lab/{name}.svg)\n\n"
             + "\n".join(_table(table) for table in values["tables"])
-            + "".join(f"\n{remark['en']}\n" for remark in values["remarks"])
             + f"\n{experiment.method.en} {'; '.join(_facts(values))}.\n"
+            + "".join(f"\n- {remark['en']}" for remark in values["remarks"][: -2 if "sweep" in values else None])
+            + "\n"
         )
+        if "sweep" in values:
+            RESULTS.mkdir(exist_ok=True)
+            write_text(RESULTS / f"{name}.json", _short_json(values["sweep"]))
+    if others := [f"`regard lab {name}`" for name in EXPERIMENTS if name not in folders]:
+        parts.append(f"## No result yet\n\nWithout results of `--full` here so far: {', '.join(others)}.\n")
     return "\n".join(parts)
 
 
 def _facts(values: dict[str, Any]) -> list[str]:
     """Return what the result says of its run, without the folder that holds the models."""
     return [fact["en"].partition("; the models are in")[0] for fact in values["facts"]]
+
+
+def _short_json(sweep: dict[str, Any]) -> str:
+    """Write a sweep with a line for each run and numbers of four digits."""
+    runs = ",\n  ".join(json.dumps(_rounded(run), ensure_ascii=False) for run in sweep["runs"])
+    head = json.dumps({key: sweep[key] for key in ("best", "recipes")})[1:-1]
+    return f'{{{head}, "runs": [\n  {runs}\n]}}\n'
+
+
+def _rounded(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: inner if key == "rate" else _rounded(inner) for key, inner in value.items()}
+    return float(f"{value:.5g}") if isinstance(value, float) else value
 
 
 def _table(table: dict[str, Any]) -> str:
@@ -68,10 +108,10 @@ def _english(cell: Any) -> str:
 
 def main() -> None:
     """Write the page, or end with all reasons why it cannot be written."""
-    if len(sys.argv) != 2:
-        sys.exit("wanted one folder of results: python docs/make_experiments.py FOLDER")
+    if len(sys.argv) < 2:
+        sys.exit("wanted a folder of results: python docs/make_experiments.py FOLDER [NAME …]")
     try:
-        text = page(Path(sys.argv[1]))
+        text = page(Path(sys.argv[1]), sys.argv[2:])
     except UsageError as problem:
         sys.exit(str(problem))
     (DOCS / "experiments.md").write_text(text, encoding="utf-8")

@@ -67,15 +67,20 @@ def _list(language: Language) -> Iterator[str]:
 
 def _text(findings: Findings, language: Language) -> Iterator[str]:
     """Yield tables, verdict and remarks."""
-    from regard.common.bilingual import words_by
+    from regard.common.bilingual import Text, words_by
     from regard.learn.lab.findings import OUTCOMES
 
     for table in findings.tables:
-        yield table.title.by(language)
+        yield words_by(table.title, language)
         rows = [table.columns, *table.rows]
         yield from _columns([[words_by(cell, language) for cell in row] for row in rows])
         yield ""
-    yield f"{OUTCOMES[findings.verdict.outcome].by(language)}: {findings.verdict.text.by(language)}"
+    verdict, change = findings.verdict, Text("What would change this", "판단이 달라질 조건").by(language)
+    yield f"{OUTCOMES[verdict.outcome].by(language)}. {verdict.text.by(language) if verdict.text else ''}".rstrip()
+    for part in verdict.parts:
+        outcome = OUTCOMES[f"part_{part.outcome}"].by(language).upper()
+        yield f"- {part.claim.by(language)} {outcome}. {part.reason.by(language)}"
+        yield f"  {change}: {part.change.by(language)}."
     yield from (remark.by(language) for remark in findings.remarks)
 
 

@@ -83,8 +83,7 @@ class TransformerSettings(Settings):
     @property
     def kind_of_final_norm(self) -> Norm:
         """Kind of the normalisation after the last layer."""
-        batch_or_layer: Norm = "batch" if self.norm == "pre_batch" else "post"
-        return batch_or_layer if self.has_final_norm else "none"
+        return "none" if not self.has_final_norm else "batch" if self.norm == "pre_batch" else "post"
 
 
 class TransformerEncoderSettings(TransformerSettings):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain, pairwise
 from typing import Literal
 
@@ -117,12 +117,16 @@ class Chart:
         UsageError.raise_all(causes)
 
 
-def layout_chart(chart: Chart) -> Figure:
-    """Lay out the panels of a chart in rows, with a legend below if the lines are not labelled by name."""
+def layout_chart(chart: Chart, narrow: float = 0.0) -> Figure:
+    """Lay out the panels of a chart in rows, with a legend below if the lines are not labelled by name.
+
+    `narrow`: the width of a small screen; panels then stand below each other, and names only in the legend.
+    """
+    chart = replace(chart, columns=1) if narrow else chart
     columns = min(chart.columns, len(chart.panels))
-    inside = LARGE_PANEL if columns == 1 else SMALL_PANEL
-    series = [series for panel in chart.panels for series in panel.series]
-    labels = [label for panel in chart.panels for label in panel.end_labels() if label]
+    one = (narrow - 2 * MARGIN - LEFT - 12, SMALL_PANEL[1]) if narrow else LARGE_PANEL
+    inside = one if columns == 1 else SMALL_PANEL
+    labels = [label for panel in chart.panels for label in panel.end_labels() if label and not narrow]
     right = max((measure(label, SIZE) + 9 + 3 * MARKER + 4 for label in labels), default=12.0)
     width = 2 * MARGIN + columns * (LEFT + inside[0] + right) + (columns - 1) * GAP
     header, header_height = header_lines(chart.title, chart.caption, width - 2 * MARGIN)
@@ -133,9 +137,10 @@ def layout_chart(chart: Chart) -> Figure:
     for number in range(len(chart.panels)):
         row, column = divmod(number, columns)
         x = MARGIN + LEFT + column * (LEFT + inside[0] + right + GAP)
-        groups += _panel(chart, number, Box(x, top + ABOVE + row * row_height, *inside, "paper"))
+        panel = _panel(chart, number, Box(x, top + ABOVE + row * row_height, *inside, "paper"))
+        groups += panel[:-1] if narrow else panel
     height = top + -(-len(chart.panels) // columns) * row_height
-    if any(line.label for line in series):
+    if narrow or any(line.label for panel in chart.panels for line in panel.series):
         legend, height = _legend(chart, height + 14, width)
         groups.append(Group("legend", legend))
     return make_figure(width, height + MARGIN, groups, chart.title or "Chart", _description(chart))

@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,51 +22,56 @@ from fontTools.ttLib import TTFont
 from limits import wait_until
 
 from regard.common.errors import DataError, TrainingError, UsageError
-from regard.evaluation.bootstrap import student_interval
-from regard.learn.lab import EXPERIMENTS, Findings, Text, find_experiment, run_experiment
+from regard.learn.lab import EXPERIMENTS, Findings, Text, application, find_experiment, run_experiment
 from regard.learn.lab import bench as bench_module
-from regard.learn.lab.bench import Bench, Trained
+from regard.learn.lab.bench import Bench, Plan
+from regard.learn.lab.data import write_crowded, write_lengths
 from regard.learn.lab.experiment import Experiment
 from regard.learn.lab.experiments import norm, positions, scaling
-from regard.learn.lab.findings import OUTCOMES, Curve, Graph, Plot, Table, Verdict
-from regard.learn.lab.measures import Contrast
+from regard.learn.lab.findings import OUTCOMES, Curve, Graph, Part, Plot, Table, Verdict
+from regard.learn.lab.measures import text_scores
 from regard.learn.lab.models import recurrent
-from regard.learn.lab.page import Made, render_page
+from regard.learn.lab.page import render_page
+from regard.learn.lab.sweep import Sweep
+from regard.learn.lab.training import DIVERGED, TrainingPool
+from regard.learn.lab.verdicts import above
 from regard.learn.samples import korean_english
-from regard.learn.samples.images import image_sample
 from regard.model_folder import load_tensors
 from regard.training.journal import read
 from regard.training.run_lock import is_locked
 
 TESTS = Path(__file__).parent.parent
 HANGUL = re.compile("[가-힣]")
+PLAN = Plan(4, (2e-3, 4e-3, 8e-3), extra=1)
 TINY = recurrent(size=16, embedding=16, encoder={"size": 8, "embedding": 16})
 
 
-def write_little(folder: Path, images: bool = False) -> list[str]:
+def write_little(folder: Path) -> None:
     """Write a sample of the same form with little in it."""
     folder.mkdir(parents=True)
-    if images:
-        image_sample(24, 8, 8).write(folder)
-    else:
-        sizes = {"train": 300, "valid": 8, "test": 8, "recombination": 0, "length": 60}
-        korean_english(sizes=sizes).write(folder, "ko", "en")
+    sizes = {"train": 300, "valid": 8, "test": 8, "recombination": 0, "length": 60}
+    korean_english(sizes=sizes).write(folder, "ko", "en")
     (folder / "README.md").write_text("a little sample")
-    return []
+
+
+LITTLE = {
+    "sample": write_little,
+    "length-sample": partial(write_lengths, parts={"test": 40, "valid": 8, "train": 300}),
+    "image-sample": partial(write_crowded, parts={"train": 24, "valid": 8, "test": 8}),
+}
 
 
 @pytest.fixture
 def little(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Train for four updates on a little sample."""
-    train = Bench.train
+    """Train for four updates on little data, and without shipped results, which are of other models."""
+    sweep = Bench.sweep
 
-    def briefly(self: Bench, models: Any, updates: int, **options: Any) -> Trained:
-        del updates
-        small = {name: {**values, "tokenizer": _smaller(values)} for name, values in models.items()}
-        return train(self, small, 4, **options)
+    def briefly(self: Bench, arms: Any, names: Any, plan: Plan, *others: Any) -> Sweep:
+        small = {name: {**values, "tokenizer": _smaller(values)} for name, values in arms.items()}
+        return sweep(self, small, names, replace(plan, updates=4), *others)
 
-    monkeypatch.setattr(Bench, "train", briefly)
-    monkeypatch.setattr(bench_module, "write_sample", write_little)
+    monkeypatch.setattr(Bench, "sweep", briefly)
+    monkeypatch.setattr(bench_module, "DATA", LITTLE)
 
 
 def _smaller(values: dict[str, Any]) -> dict[str, Any]:
@@ -75,17 +81,19 @@ def _smaller(values: dict[str, Any]) -> dict[str, Any]:
 
 def check(findings: Findings) -> None:
     """Check that findings are whole: every text in both languages, a cell for each column, something to draw."""
-    texts = [findings.verdict.text, findings.graph.caption, *findings.remarks]
+    parts = findings.verdict.parts
+    texts = [text for part in parts for text in (part.claim, part.reason, part.change)]
+    texts += [findings.graph.caption, *findings.remarks, *([findings.verdict.text] if findings.verdict.text else [])]
     for table in findings.tables:
         assert table.rows
         assert all(len(row) == len(table.columns) for row in table.rows), table.title
-        texts.append(table.title)
+        texts += [table.title] if isinstance(table.title, Text) else []
         texts += [cell for row in (table.columns, *table.rows) for cell in row if isinstance(cell, Text)]
     for text in texts:
         assert text.en
         assert text.ko
         assert not HANGUL.search(re.sub("“[^”]*”", "", text.en)), text.en
-    assert HANGUL.search(findings.verdict.text.ko)
+    assert all(HANGUL.search(part.claim.ko) for part in parts)
     assert HANGUL.search(findings.graph.caption.ko)
     assert findings.verdict.outcome in OUTCOMES
     for plot in findings.graph.plots:
@@ -93,12 +101,12 @@ def check(findings: Findings) -> None:
 
 
 def test_every_experiment_states_its_claim_in_both_languages() -> None:
-    wanted = "attention bottleneck directions scaling heads positions mask norm residual warmup teacher-forcing score"
+    wanted = "attention bottleneck directions scaling heads positions mask norm residual warmup teacher-forcing score failures"
     assert set(EXPERIMENTS) == {*wanted.split(), "reach", "costs", "captions", "dictionary"}
     for name, experiment in EXPERIMENTS.items():
         assert experiment.name == name
         assert re.fullmatch(r"00[0-4](, 00[0-4])*", experiment.source)
-        for text in (experiment.claim, experiment.method):
+        for text in (experiment.claim, experiment.method, experiment.caveats):
             assert text.en.endswith(".")
             assert text.ko.endswith(".")
             assert HANGUL.search(text.ko)
@@ -124,43 +132,70 @@ def test_every_experiment_runs_to_whole_findings(name: str, tmp_path: Path, litt
 
 
 def _tiny(bench: Bench) -> Findings:
-    trained = bench.train({"tiny": TINY, "other": recurrent("no_attention", {"size": 8}, size=16)}, 4)
-    comparison = bench.compare(trained)
-    curve = Curve("chrF", tuple((float(i), system.scores[1].mean) for i, system in enumerate(comparison.systems)))
-    return Findings(
-        Verdict("undecided", Text("Tried.", "해 보았습니다.")),
-        (Table(Text("Runs", "학습"), ("", "n"), (("tiny", str(len(trained.runs["tiny"]))),)),),
-        Graph((Plot("chrF", "", (curve,)),), Text("Two models.", "두 모델.")),
-    )
+    arms = {"tiny": TINY, "other": recurrent("no_attention", {"size": 8}, size=16)}
+    sweep = bench.sweep(arms, {"tiny": "tiny", "other": "other"}, PLAN, text_scores(bench))
+    part = above(sweep.dots("tiny"), sweep.dots("other"), Text("Tried.", "해 보았습니다."))
+    graph = Graph((sweep.plot("chrF"),), Text("Two models.", "두 모델."))
+    return Findings(Verdict((part,)), (sweep.table("Runs", {"chrF": "chrF"}),), graph)
 
 
 @pytest.fixture
 def tiny(monkeypatch: pytest.MonkeyPatch) -> Experiment:
     """Register an experiment of two tiny models."""
     experiment = Experiment(
-        "tiny", Text("Tiny", "작은 실험"), Text("It runs.", "된다."), "000", Text("A.", "가."), _tiny
+        "tiny", Text("Tiny", "작은 실험"), Text("It runs.", "된다."), "000", Text("A.", "가."), Text("B.", "나."), _tiny
     )
     monkeypatch.setitem(EXPERIMENTS, "tiny", experiment)
     return experiment
 
 
 @pytest.mark.slow
-def test_full_trains_three_seeds_and_writes_everything(tmp_path: Path, little: None, tiny: Experiment) -> None:
+def test_full_sweeps_rates_and_trains_three_seeds_at_the_best(tmp_path: Path, little: None, tiny: Experiment) -> None:
     lines = list[str]()
     out = tmp_path / "out"
     findings = run_experiment("tiny", out, full=True, workers=2, say=lines.append)
     check(findings)
-    assert findings.tables[0].rows == (("tiny", "3"),)
+    content = json.loads((out / "result.json").read_text("utf-8"))
+    best, runs = content["sweep"]["best"], content["sweep"]["runs"]
+    for arm in ("tiny", "other"):
+        mine = [run for run in runs if run["arm"] == arm]
+        assert {run["rate"] for run in mine} >= set(PLAN.rates)
+        assert len({run["rate"] for run in mine}) <= len(PLAN.rates) + 1
+        assert sorted(run["seed"] for run in mine if run["rate"] == best[arm]) == [1, 2, 3]
+        assert {run["seed"] for run in mine if run["rate"] != best[arm]} == {1}
+        assert all(bool(run["scores"]) == (run["rate"] == best[arm]) for run in mine), "others are only validated"
+        first = [run for run in mine if run["seed"] == 1]
+        assert best[arm] == min(run["rate"] for run in first if run["valid"] == max(run["valid"] for run in first))
     assert {path.name for path in (out / "runs").iterdir()} == {
-        f"{n}-seed{s}" for n in ("tiny", "other") for s in (1, 2, 3)
+        f"{run['arm']}-{run['rate']:.3g}-seed{run['seed']}" for run in runs
     }
-    assert "training 2 models with 3 seeds each" in lines
-    facts = json.loads((out / "result.json").read_text("utf-8"))["facts"]
-    assert facts[1]["en"].startswith("6 runs, ")
-    assert (out / "comparison" / "test" / "report.html").exists()
+    assert "training 2 models at 3 learning rates" in lines
+    assert content["facts"][1]["en"].startswith(f"{len(runs)} runs, ")
     before = {path: path.stat().st_mtime_ns for path in (out / "runs").rglob("model.safetensors")}
     run_experiment("tiny", out, full=True, workers=2)
     assert before == {path: path.stat().st_mtime_ns for path in before}, "what has ended is not trained again"
+
+
+@pytest.mark.slow
+def test_quick_trains_one_seed_at_the_best_rate_of_shipped_results(
+    tmp_path: Path, little: None, tiny: Experiment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run_experiment("tiny", tmp_path / "full", full=True, workers=2)
+    shipped = json.loads((tmp_path / "full" / "result.json").read_text("utf-8"))["sweep"]
+    monkeypatch.setattr(application, "shipped_results", lambda _: Sweep.of_shipped(shipped))
+    lines = list[str]()
+    findings = run_experiment("tiny", tmp_path / "quick", workers=2, say=lines.append)
+    check(findings)
+    again = json.loads((tmp_path / "quick" / "result.json").read_text("utf-8"))["sweep"]
+    assert again["best"] == shipped["best"]
+    assert len(again["runs"]) == len(shipped["runs"]), "own runs take the place of the shipped ones"
+    assert {path.name for path in (tmp_path / "quick" / "runs").iterdir()} == {
+        f"{arm}-{rate:.3g}-seed1" for arm, rate in shipped["best"].items()
+    }
+    assert [line for line in lines if line.endswith("by the shipped results")]
+    shipped["recipes"]["tiny"] = "another"
+    lines.clear()
+    assert run_experiment("tiny", tmp_path / "changed", workers=2).verdict.outcome == "undecided", "one seed is left"
 
 
 @pytest.mark.system
@@ -186,17 +221,25 @@ def test_another_folder_of_an_experiment_is_refused(tmp_path: Path, little: None
         run_experiment("tiny", tmp_path / "file" / "out")
 
 
+def test_a_run_that_diverges_scores_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, little: None) -> None:
+    write_little(tmp_path / "sample")
+    monkeypatch.setattr(TrainingPool, "train", lambda _, jobs: {job.folder: DIVERGED for job in jobs})
+    bench = Bench(tmp_path, True, 2, 1, lambda _: None)
+    sweep = bench.sweep({"bad": TINY}, {"bad": "bad"}, Plan(4, (4e-3, 8e-3)), text_scores(bench))
+    assert {(run.rate, run.seed, run.valid) for run in sweep.runs} == {(4e-3, s, 0.0) for s in (1, 2, 3)} | {
+        (8e-3, 1, 0.0)
+    }
+    assert sweep.dots("bad").values == (0.0, 0.0, 0.0)
+    assert bench.own("bad") == []
+
+
 @pytest.mark.system
-def test_a_run_that_fails_is_reported_or_left_out(tmp_path: Path, little: None) -> None:
-    bad = {**TINY, "schedule": {"peak": 900.0, "warmup": 1}, "training": {"max_grad_norm": 0.0}}
-    bench = Bench(tmp_path, False, 2, 1, 3, lambda _: None)
+def test_a_run_that_fails_otherwise_is_reported(tmp_path: Path, little: None) -> None:
     write_little(tmp_path / "sample")
     (tmp_path / "sample" / "valid.en").write_text("")  # cannot be read beside valid.ko
-    with pytest.raises(TrainingError, match=r"bad-seed1: .*valid"):
-        bench.train({"bad": bad}, 4)
-    trained = bench.train({"bad": bad}, 4, may_fail=True)
-    assert not trained.runs
-    assert "valid" in trained.failed["bad"]
+    bench = Bench(tmp_path, True, 2, 1, lambda _: None)
+    with pytest.raises(TrainingError, match=r"tiny-0\.001-seed1: .*valid"):
+        bench.sweep({"tiny": TINY}, {"tiny": "tiny"}, Plan(4, (1e-3,)), text_scores(bench))
 
 
 STOPPED = """
@@ -205,11 +248,11 @@ from pathlib import Path
 sys.path.insert(0, {folder!r})
 import test_lab
 from regard.learn.lab import bench, EXPERIMENTS, run_experiment
-bench.write_sample = test_lab.write_little
+bench.DATA = test_lab.LITTLE
 def run(b):
-    b.train({{"tiny": test_lab.TINY}}, 120)
+    b.sweep({{"tiny": test_lab.TINY}}, {{"tiny": "tiny"}}, test_lab.Plan(120, (4e-3,), 0, 1), lambda _: {{}})
     raise SystemExit(7)
-EXPERIMENTS["tiny"] = test_lab.Experiment("tiny", *[test_lab.Text("a", "가")] * 2, "000", test_lab.Text("a", "가"), run)
+EXPERIMENTS["tiny"] = test_lab.Experiment("tiny", *[test_lab.Text("a", "가")] * 2, "000", *[test_lab.Text("a", "가")] * 2, run)
 run_experiment("tiny", Path(sys.argv[1]), workers=1, say=print)
 """
 
@@ -233,7 +276,7 @@ def test_training_goes_on_after_a_stop(tmp_path: Path, number: int) -> None:
     whole = start(tmp_path / "whole")
     assert whole.wait() == 7, (tmp_path / "output.txt").read_text("utf-8")
     stopped = start(tmp_path / "stopped")
-    run = tmp_path / "stopped" / "runs" / "tiny-seed1"
+    run = tmp_path / "stopped" / "runs" / "tiny-0.004-seed1"
 
     def has_begun() -> bool:
         assert stopped.poll() is None, (tmp_path / "output.txt").read_text("utf-8")
@@ -248,7 +291,8 @@ def test_training_goes_on_after_a_stop(tmp_path: Path, number: int) -> None:
     assert ends[0]["update"] < 120
     assert start(tmp_path / "stopped").wait() == 7
     whole_weights, weights = (
-        load_tensors(tmp_path / name / "runs" / "tiny-seed1" / "model.safetensors") for name in ("whole", "stopped")
+        load_tensors(tmp_path / name / "runs" / "tiny-0.004-seed1" / "model.safetensors")
+        for name in ("whole", "stopped")
     )
     assert all(torch.equal(whole_weights[name], weights[name]) for name in whole_weights)
 
@@ -268,23 +312,18 @@ def test_probes_give_what_the_notes_compute() -> None:
     assert positions.shuffle("a b c d e f") == positions.shuffle("a b c d e f") != "a b c d e f"
 
 
-def test_intervals_are_those_of_student() -> None:
-    contrast = Contrast(*student_interval([1.0, 2.0, 3.0]))
-    assert (contrast.value, contrast.low, contrast.high) == pytest.approx((2.0, 2 - 2.4841, 2 + 2.4841), abs=1e-3)
-    assert not contrast.is_clear
-    assert Contrast(*student_interval([2.0, 2.1, 2.2])).is_better
-    assert replace(contrast, low=-5.0, high=-1.0).is_worse
-
-
 def test_the_page_is_legible_in_korean_without_a_korean_font_and_keeps_intervals_together() -> None:
     table = Table(Text("Runs", "학습한 모델"), ("", "n"), (("a", "1"),))
     graph = Graph((Plot("chrF", "", (Curve("chrF", ((0.0, 1.0), (1.0, 2.0))),)),), Text("A line.", "선."))
-    verdict = Verdict("holds", Text("It changes by +0.6 [−3.1, +4.2].", "+0.6 [−3.1, +4.2]만큼 바뀝니다."))
+    claim = Text("Four are better.", "네 개가 낫습니다.")
+    reason = Text("Four: 80.6 (78.1 … 82.9).", "네 개: 80.6 (78.1 … 82.9).")
+    verdict = Verdict((Part("holds", claim, reason, Text("a seed below 70", "70보다 낮은 시드")),))
     experiment = replace(EXPERIMENTS["heads"], source="002, 003")
-    page = render_page(experiment, Findings(verdict, (table,), graph), Made("regard lab heads", ()), "ko")
+    page = render_page(experiment, Findings(verdict, (table,), graph), "regard lab heads", (), "ko")
     assert "font-src data:" in page
     font = TTFont(io.BytesIO(base64.b64decode(page.split("base64,")[1].split(")")[0])))
-    assert {ord(letter) for letter in "학습한모델바뀝니다"} <= set(font.getBestCmap())
-    assert "<span>+0.6 [−3.1, +4.2]</span>만큼" in page
+    assert {ord(letter) for letter in "학습한모델낫습니다"} <= set(font.getBestCmap())
+    assert "<span>80.6 (78.1 … 82.9)</span>." in page
+    assert "70보다 낮은 시드" in page
     assert "(노트 002, 003)" in page
-    assert "(Notes 002, 003)" in render_page(experiment, Findings(verdict, (table,), graph), Made("", ()), "en")
+    assert "(Notes 002, 003)" in render_page(experiment, Findings(verdict, (table,), graph), "", (), "en")

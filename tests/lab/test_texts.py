@@ -26,7 +26,7 @@ MODULES = {
     "block.toml": [LEARN / "lessons" / name for name in ("block.py", "block_steps.py")],
 }
 COMPREHENSIONS = (ast.GeneratorExp, ast.ListComp, ast.SetComp)
-SHARED = {"title", "claim", "method", "source"}
+SHARED = {"title", "claim", "method", "caveats", "source"}
 """Texts of every experiment that the list of experiments takes."""
 
 
@@ -92,6 +92,7 @@ def test_every_placeholder_is_filled(name: str) -> None:
     dynamic |= {key for key in open_keys if key in ("descriptions.random", "steps.earlier.title")}
     dynamic |= {f"steps.{letter}.text" for letter in "QKV"}
     dynamic |= {f"steps.{norm}.text" for norm in ("norm_before", "norm_after", "final_norm")}
+    dynamic |= {key for key in open_keys if name == "labels.toml" and key.startswith(("reasons.", "changes."))}
     assert open_keys <= dynamic, "nobody fills these in"
 
 

@@ -11,7 +11,7 @@ from regard.common.settings import merge
 from regard.evaluation.pointing import Map, Pointing, Region, pointing_game
 from regard.explain.explanation import alignment_choice, explain_caption, overlay_of
 from regard.learn.demo.training import Output, page_meta, train_with_head
-from regard.learn.samples.images import LANGUAGES, SIDE, UNSEEN, CaptionedScene, ImageSample, image_sample
+from regard.learn.samples.images import LANGUAGES, SIDE, CaptionedScene, ImageSample, image_sample
 from regard.pipeline import AlignmentChoice, Caption, Captioner, load_captioner
 from regard.training import Recipe
 from regard.training.recipe import preset
@@ -145,30 +145,12 @@ def _report(captioner: Captioner, sample: ImageSample, data: Path, language: str
         captions = _caption(captioner, scenes, data)
         judgement = judge(captions, scenes, language, choice)
         output.result(f"{split:5} {judgement.share:6.1%} of captions state exactly the facts   {meaning}")
-    for kind, share, count in _by_combination(scenes, judgement.true):
-        output.result(f"      {share:6.1%} of {count:4} where colour and shape are unseen with their {kind}")
     pairs = zip(captions, scenes, judgement.true, strict=True)
     wrong = [(caption, scene) for caption, scene, is_true in pairs if not is_true]
     for caption, scene in wrong[:EXAMPLES]:
         output.result(f"      wrong: {caption.text}   ({scene.captions[language][0].text})")
     output.result(f"nouns that point at what they name: {judgement.pointing}")
     return judgement
-
-
-def _by_combination(scenes: Sequence[CaptionedScene], true: Sequence[bool]) -> Iterator[tuple[str, float, int]]:
-    """Yield the share of true captions, and the number of scenes, for each kind of unseen combination."""
-    kinds = [
-        {_kind(combination) for combination in UNSEEN.intersection(scene.scene.combinations())} for scene in scenes
-    ]
-    for kind in ("relation", "place", "number"):
-        verdicts = [is_true for scene_kinds, is_true in zip(kinds, true, strict=True) if kind in scene_kinds]
-        if verdicts:
-            yield kind, sum(verdicts) / len(verdicts), len(verdicts)
-
-
-def _kind(combination: tuple[object, ...]) -> str:
-    role = str(combination[0])
-    return "relation" if role.startswith(("first", "second")) else "number" if role.isdigit() else "place"
 
 
 def _draw(captioner: Captioner, image: Path, out: Path, output: Output) -> None:

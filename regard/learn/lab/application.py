@@ -9,7 +9,8 @@ import platform
 import time
 import warnings
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, replace
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -17,15 +18,15 @@ import torch
 
 from regard.common.atomic import write_text
 from regard.common.bilingual import Language, Text
-from regard.common.errors import DataError, UsageError
+from regard.common.errors import DataError, LineWarning, UsageError
 from regard.common.reading import file_bytes, parse_json
 from regard.common.version import __version__
 from regard.learn.lab.bench import Bench
 from regard.learn.lab.experiment import Experiment
 from regard.learn.lab.experiments import EXPERIMENTS
 from regard.learn.lab.findings import LABELS, Findings
-from regard.learn.lab.page import Made, render_page
-from regard.training.journal import read
+from regard.learn.lab.page import render_page
+from regard.learn.lab.sweep import Sweep
 from regard.visualisation import save
 
 BEGUN, RESULT, PAGE, GRAPH = "lab.json", "result.json", "index.html", "graph.svg"
@@ -52,7 +53,7 @@ def run_experiment(
 ) -> Findings:
     """Run an experiment, and write its page, graph and data into `out` (default: lab/NAME-quick or lab/NAME-full).
 
-    full      three seeds and more training, with intervals over seeds
+    full      whole sweeps of learning rates and three seeds; else one seed, beside the results that are shipped
     language  of page and graph; the data hold both
     seed      the first seed
     workers   how many models are trained at once, each on one thread; one for each core if not given, four at most
@@ -67,14 +68,31 @@ def run_experiment(
     begun = {"experiment": name, "effort": effort, "seed": seed, "regard": __version__}
     _begin(folder, begun)
     workers = min(4, torch.get_num_threads()) if workers is None else workers
-    bench = Bench(folder, full, workers, seed, experiment.minutes[full], say)
+    bench = Bench(folder, full, workers, seed, say, shipped_results(name))
     started = time.monotonic()
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=".*trained for an experiment, not for use")
-        findings = experiment.run(bench)
-    say(f"done in {max(1, round((time.monotonic() - started) / 60))} min")
-    write_result(folder, experiment, findings, begun, language)
+        warnings.filterwarnings("ignore", category=LineWarning)
+        findings = with_sweep(experiment.run(bench), bench, experiment)
+    say(f"done in {(time.monotonic() - started) / 60:.1f} min")
+    write_result(folder, experiment, findings, begun, language, bench.swept)
     return findings
+
+
+def shipped_results(name: str) -> Sweep | None:
+    """Return the results of `--full` that are part of the package; None if the experiment trains nothing."""
+    path = files("regard.learn.lab") / "results" / f"{name}.json"
+    return Sweep.of_shipped(parse_json(path.read_bytes())) if path.is_file() else None
+
+
+def with_sweep(findings: Findings, bench: Bench, experiment: Experiment) -> Findings:
+    """Add the board of the sweep, how seeds and rates were chosen, and what the experiment cannot show."""
+    remarks = [*findings.remarks, experiment.caveats]
+    if bench.swept is None:
+        return replace(findings, remarks=tuple(remarks))
+    origin = LABELS["full"] if bench.full else LABELS["one_seed"].fill(version=__version__)
+    tables = (*findings.tables, bench.swept.board())
+    return replace(findings, tables=tables, remarks=(*remarks, LABELS["small"], origin))
 
 
 def _begin(folder: Path, begun: dict[str, Any]) -> None:
@@ -101,34 +119,33 @@ def _begin(folder: Path, begun: dict[str, Any]) -> None:
 
 
 def write_result(
-    folder: Path, experiment: Experiment, findings: Findings, begun: dict[str, Any], language: Language
+    folder: Path,
+    experiment: Experiment,
+    findings: Findings,
+    begun: dict[str, Any],
+    language: Language,
+    swept: Sweep | None = None,
 ) -> None:
     """Write data, graph and page, the page last."""
     title = experiment.title.by(language)
-    facts = _facts(folder, begun)
+    facts = _facts(folder, begun, swept)
     content: dict[str, Any] = {"experiment": experiment.name, "claim": asdict(experiment.claim), "begun": begun}
-    content |= {"facts": [asdict(fact) for fact in facts], **asdict(findings)}
+    content |= {"facts": [asdict(fact) for fact in facts], "outcome": findings.verdict.outcome, **asdict(findings)}
+    content |= {"sweep": swept.to_json()} if swept else {}
     write_text(folder / RESULT, json.dumps(content, ensure_ascii=False, indent=1) + "\n")
     save(findings.graph.chart(title, language), folder / GRAPH)
     options = " --korean" * (language == "ko")
     command = f"regard lab {experiment.name} --{begun['effort']}{options}"
-    write_text(folder / PAGE, render_page(experiment, findings, Made(command, facts), language))
+    write_text(folder / PAGE, render_page(experiment, findings, command, facts, language))
 
 
-def _facts(folder: Path, begun: dict[str, Any]) -> tuple[Text, ...]:
+def _facts(folder: Path, begun: dict[str, Any], swept: Sweep | None) -> tuple[Text, ...]:
     """Lines on seeds, training time, versions and machine."""
     machine = f"regard {begun['regard']}, PyTorch {torch.__version__}, Python {platform.python_version()}, "
     machine += f"{platform.system()} {platform.machine()}"
-    ends = [
-        event
-        for path in sorted((folder / "runs").glob("*/journal.jsonl"))
-        for event in read(path)
-        if event["event"] == "end"
-    ]
-    seconds = [float(event.get("seconds", 0)) for event in ends]
     facts = [Text(machine, machine)]
+    seconds = [run.seconds for run in swept.runs if not run.is_shipped] if swept else []
     if seconds:
         plural, minutes = "s" * (len(seconds) > 1), sum(seconds) / 60
-        folder = folder / "runs"
-        facts.append(LABELS["trained"].fill(count=len(seconds), plural=plural, minutes=minutes, folder=folder))
+        facts.append(LABELS["trained"].fill(count=len(seconds), plural=plural, minutes=minutes, folder=folder / "runs"))
     return tuple(facts)

@@ -1,125 +1,182 @@
-"""The bench that experiments work on: the sample, models trained on it side by side, and their comparison."""
+"""The bench that experiments work on: their data, and sweeps of models trained side by side."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import tomli_w
 
 from regard.common.atomic import write_text
+from regard.common.bilingual import Words
+from regard.common.reading import file_bytes, parse_json
+from regard.common.seal import json_digest
 from regard.common.settings import merge
-from regard.comparison import CompareRequest, Comparison, compare_request
-from regard.comparison.test_data import Files
-from regard.data.text import write_lines
+from regard.comparison.entries import has_ended
+from regard.learn.lab.data import write_crowded, write_lengths
+from regard.learn.lab.sweep import Run, Sweep, best_rate
 from regard.learn.lab.training import Job, TrainingPool
 from regard.learn.samples.writing import write_sample
-from regard.search import SearchOptions
+from regard.training.journal import read
 from regard.training.recipe import Recipe
 
-SEEDS = 3
-"""Seeds of each model with `--full`."""
-TEXTS, IMAGES = "sample", "image-sample"
+DATA: dict[str, Callable[[Path], Any]]
+DATA = {"sample": write_sample, "length-sample": write_lengths, "image-sample": write_crowded}
 COMMON: dict[str, Any] = {
     "batching": {"tokens": 512, "micro_batches": 1},
     "training": {"validate_with": 100, "precision": "float32", "ema_decay": 0.99, "patience": 1000},
 }
 """Settings of all models: small batches, since the models are small and the time is short."""
+Measure = Callable[[Path], Mapping[str, float]]
 
 
 @dataclass(frozen=True)
-class Trained:
-    """Runs by the name of their model, and the reasons of those that failed."""
+class Plan:
+    """Plan of a sweep: updates of each run, the learning rates that it begins with, each twice the one before.
 
-    runs: Mapping[str, tuple[Path, ...]]
-    failed: Mapping[str, str] = field(default_factory=dict)
-
-
-class Bench:
-    """Bench of one experiment: its folder, its time, and the training and comparison of its models.
-
-    `full`: three seeds and more updates; `workers` train at once, each on one thread. `minutes` were promised.
+    `extra`: the most rates that it goes beyond them; `seeds` at the best rate of each arm.
     """
 
-    def __init__(
-        self, out: Path, full: bool, workers: int, seed: int, minutes: float, say: Callable[[str], None]
-    ) -> None:
-        self.out, self.full, self.seed, self.say = out, full, seed, say
-        self._pool = TrainingPool(workers, minutes, say)
+    updates: int
+    rates: tuple[float, ...]
+    extra: int = 3
+    seeds: int = 3
 
-    @property
-    def seeds(self) -> int:
-        """Number of seeds of each model."""
-        return SEEDS if self.full else 1
 
-    def choose(self, quick: Any, full: Any) -> Any:
-        """Return one of two values, by the time there is."""
-        return full if self.full else quick
+RECURRENT = Plan(1000, (4e-3, 8e-3, 16e-3))
+LONG = Plan(2000, (4e-3, 8e-3, 16e-3))
+"""Recurrent models on sentences of all lengths, of which those without attention learn slowly."""
+TRANSFORMER = Plan(800, (2e-3, 4e-3, 8e-3))
+DEEP = Plan(600, (2e-3, 4e-3, 8e-3))
+"""Transformers of three and more layers a side."""
 
-    def texts(self) -> Path:
-        """Write the Korean–English sample, once; return its folder."""
-        return self._sample(TEXTS, False)
 
-    def images(self) -> Path:
-        """Write the drawn images with captions, once; return their folder."""
-        return self._sample(IMAGES, True)
+@dataclass
+class Bench:
+    """Bench of one experiment: its folder, its time, its data and its trainings.
 
-    def _sample(self, name: str, images: bool) -> Path:
+    `full`: whole sweeps; else one seed at the best rate of `shipped` results. `workers` train at once, each on one
+    thread. `swept`: the sweep, once it is done.
+    """
+
+    out: Path
+    full: bool
+    workers: int
+    seed: int
+    say: Callable[[str], None]
+    shipped: Sweep | None = None
+    swept: Sweep | None = field(default=None, init=False)
+    digests: dict[str, str] = field(default_factory=dict, init=False)
+
+    def __post_init__(self) -> None:
+        self._pool, self._updates = TrainingPool(self.workers, self.say), 0
+
+    def data(self, name: str = "sample") -> Path:
+        """Write data for training and testing, once; return their folder."""
         folder = self.out / name
         if not (folder / "README.md").exists():
-            self.say("writing the sample")
-            write_sample(folder, images)
+            self.say("writing the data")
+            DATA[name](folder)
         return folder
 
-    def train(
-        self, models: Mapping[str, Mapping[str, Any]], updates: int, of_images: bool = False, may_fail: bool = False
-    ) -> Trained:
-        """Train each model with each seed for so many updates, on the sample; values are those of a recipe."""
-        data = self._image_files() if of_images else self._text_files()
-        jobs = []
-        for name, values in models.items():
-            recipe = Recipe.parse(_recipe(values, data, updates), name)
-            path = self.out / "recipes" / f"{name}.toml"
-            path.parent.mkdir(parents=True, exist_ok=True)
-            write_text(path, tomli_w.dumps(recipe.model_dump(exclude_none=True)))
-            for seed in range(self.seed, self.seed + self.seeds):
-                jobs.append(Job(name, path, self.out / "runs" / f"{name}-seed{seed}", seed, updates))
-        self.say(f"training {len(models)} models" + f" with {self.seeds} seeds each" * (self.seeds > 1))
-        failed = self._pool.train(jobs, may_fail)
-        runs = {name: tuple(job.folder for job in jobs if job.model == name) for name in models}
-        reasons = {job.model: failed[job.folder] for job in jobs if job.folder in failed}
-        return Trained({name: folders for name, folders in runs.items() if name not in reasons}, reasons)
+    def sweep(
+        self,
+        arms: Mapping[str, Mapping[str, Any]],
+        names: Mapping[str, Words],
+        plan: Plan,
+        measure: Measure,
+        data: str = "sample",
+    ) -> Sweep:
+        """Train each arm at several learning rates, and with further seeds at its best; measure these.
 
-    def _text_files(self) -> dict[str, Any]:
-        folder = self.texts().absolute()
-        names = {"source": "train.ko", "target": "train.en", "valid_source": "valid.ko", "valid_target": "valid.en"}
-        return {key: str(folder / name) for key, name in names.items()}
-
-    def _image_files(self) -> dict[str, Any]:
-        folder = self.images().absolute()
-        captions = {"captions": "train.en.tsv", "valid_captions": "valid.en.tsv"}
-        paths = {key: str(folder / name) for key, name in captions.items()}
-        return {"images": {"folder": str(folder / "images"), **paths}}
-
-    def compare(self, trained: Trained, part: str = "test", lines: Sequence[tuple[str, str]] = ()) -> Comparison:
-        """Compare runs on a part of the sample, or on own pairs, which are written as that part."""
-        if part.endswith(".tsv"):
-            folder = self.images()
-            files = Files(images=str(folder / "images"), test_captions=str(folder / part))
+        `arms` are recipes. A rate that is the best and the last is followed by another, as often as planned. Quick: one
+        seed at the best rate of shipped results, whose other seeds join it.
+        """
+        recipes = {arm: _recipe(values, _files(self.data(data)), plan.updates) for arm, values in arms.items()}
+        self._updates = plan.updates
+        self.digests = {arm: json_digest([values, COMMON, plan.updates, data])[:10] for arm, values in arms.items()}
+        shipped = {arm: self._shipped_runs(arm, digest) for arm, digest in self.digests.items()}
+        if self.full:
+            runs, best = self._search(recipes, plan)
+            runs += self._train(recipes, [(a, best[a], self.seed + n) for a in recipes for n in range(1, plan.seeds)])
         else:
-            folder = self.out / "own" if lines else self.texts()
-            source, target = folder / f"{part}.ko", folder / f"{part}.en"
-            if lines:
-                folder.mkdir(exist_ok=True)
-                write_lines(source, [pair[0] for pair in lines])
-                write_lines(target, [pair[1] for pair in lines])
-            files = Files(test_source=str(source), test_target=(str(target),))
-        runs = [(name, folder) for name, folders in trained.runs.items() for folder in folders]
-        options, out = SearchOptions(beam=1), self.out / "comparison" / part
-        request = CompareRequest(files, runs, options=options, speed=False, ter=False)
-        return compare_request(request, out, "cpu", None, lambda _, values: self.say(str(values.get("text", ""))))
+            best = {
+                arm: self.shipped.best[arm] if self.shipped and shipped[arm] else plan.rates[len(plan.rates) // 2]
+                for arm in recipes
+            }
+            spent = [r.seconds for arm in recipes for r in shipped[arm] if r.rate == best[arm]]
+            self._pool.forecast(sum(spent) / max(1, len(spent)) * len(recipes))
+            runs = self._train(recipes, [(arm, best[arm], self.seed) for arm in recipes])
+        measured = [self._measure(run, measure) if run.rate == best[run.arm] else run for run in runs]
+        keys = {(run.arm, run.rate, run.seed) for run in measured}
+        others = [r for arm in recipes for r in shipped[arm] if (r.arm, r.rate, r.seed) not in keys]
+        self.swept = Sweep(names, best, (*measured, *others), self.digests)
+        return self.swept
+
+    def own(self, arm: str) -> list[Path]:
+        """Return the folders of an arm's runs that were trained here at its best rate, and did not diverge."""
+        chosen = self.swept.chosen(arm) if self.swept else []
+        runs = [run for run in chosen if not run.is_shipped]
+        folders = [self.job(run.arm, run.rate, run.seed).folder for run in runs]
+        return [folder for folder in folders if has_ended(folder)]
+
+    def _shipped_runs(self, arm: str, digest: str) -> list[Run]:
+        """Return the shipped runs of an arm; none if its settings have changed since."""
+        if self.shipped is None or self.shipped.recipes.get(arm) != digest:
+            return []
+        return [run for run in self.shipped.runs if run.arm == arm]
+
+    def _search(self, recipes: Mapping[str, dict[str, Any]], plan: Plan) -> tuple[list[Run], dict[str, float]]:
+        """Train each arm with one seed at the rates of a plan, and beyond them while its last rate is the best."""
+        self.say(f"training {len(recipes)} models at {len(plan.rates)} learning rates")
+        runs = self._train(recipes, [(arm, rate, self.seed) for rate in plan.rates for arm in recipes])
+        for _ in range(plan.extra):
+            further = list[tuple[str, float, int]]()
+            for arm in recipes:
+                mine = [run for run in runs if run.arm == arm]
+                rates, best = sorted(run.rate for run in mine), best_rate(mine)
+                if best in (rates[0], rates[-1]) and any(run.valid for run in mine):
+                    further.append((arm, best / 2 if best == rates[0] else best * 2, self.seed))
+            runs += self._train(recipes, further)
+        return runs, {arm: best_rate([run for run in runs if run.arm == arm]) for arm in recipes}
+
+    def _train(self, recipes: Mapping[str, dict[str, Any]], wanted: Sequence[tuple[str, float, int]]) -> list[Run]:
+        """Train arms at rates with seeds; a run whose gradients are no longer finite scores 0."""
+        jobs = [self.job(*key) for key in wanted]
+        for job, (arm, rate, _) in zip(jobs, wanted, strict=True):
+            recipe = merge(recipes[arm], {"schedule": {"peak": rate}})
+            job.recipe.parent.mkdir(parents=True, exist_ok=True)
+            write_text(job.recipe, tomli_w.dumps(Recipe.parse(recipe, arm).model_dump(exclude_none=True)))
+        diverged = self._pool.train(jobs)
+        outcomes = [(0.0, 0.0) if job.folder in diverged else _outcome(job.folder) for job in jobs]
+        return [Run(*key, *outcome) for key, outcome in zip(wanted, outcomes, strict=True)]
+
+    def job(self, arm: str, rate: float, seed: int) -> Job:
+        """Return a training, in a folder of its own."""
+        recipe = self.out / "recipes" / f"{arm}-{rate:.3g}.toml"
+        return Job(arm, recipe, self.out / "runs" / f"{arm}-{rate:.3g}-seed{seed}", seed, self._updates)
+
+    def _measure(self, run: Run, measure: Measure) -> Run:
+        """Measure a run, once; one that diverged has no scores."""
+        folder = self.job(run.arm, run.rate, run.seed).folder
+        path = self.out / "measured" / f"{folder.name}.json"
+        if not has_ended(folder):
+            return run
+        if not path.is_file():
+            path.parent.mkdir(exist_ok=True)
+            write_text(path, json.dumps(measure(folder)) + "\n")
+        return replace(run, scores=parse_json(file_bytes(path)))
+
+
+def _outcome(folder: Path) -> tuple[float, float]:
+    """Return the best validation score of a run, CIDEr-D of images or else chrF, and its seconds."""
+    events = read(folder / "journal.jsonl")
+    values = [event.get("cider", event.get("chrf")) for event in events if event["event"] == "valid"]
+    seconds = sum(float(event.get("seconds", 0)) for event in events if event["event"] == "end")
+    return max((value for value in values if value is not None), default=0.0), seconds
 
 
 def _recipe(values: Mapping[str, Any], data: Mapping[str, Any], updates: int) -> dict[str, Any]:
@@ -127,7 +184,16 @@ def _recipe(values: Mapping[str, Any], data: Mapping[str, Any], updates: int) ->
     every = max(1, updates // 8)
     fitted = {
         "data": dict(data),
-        "schedule": {} if "kind" in values.get("schedule", {}) else {"warmup": every},
+        "schedule": {"warmup": every},
         "training": {"updates": updates, "validate_every": every, "log_every": max(1, every // 4)},
     }
     return merge(merge(COMMON, fitted), values)
+
+
+def _files(folder: Path) -> dict[str, Any]:
+    """Return the settings of the data in a folder."""
+    if (folder / "images").is_dir():
+        paths = {"captions": "train.en.tsv", "valid_captions": "valid.en.tsv", "folder": "images"}
+        return {"images": {key: str(folder.absolute() / name) for key, name in paths.items()}}
+    names = {"source": "train.ko", "target": "train.en", "valid_source": "valid.ko", "valid_target": "valid.en"}
+    return {key: str(folder.absolute() / name) for key, name in names.items()}

@@ -56,9 +56,6 @@ class Sizes:
 class MeasuredLayer(nn.Module):
     """One layer of a model, and the part of it that works across positions."""
 
-    def forward(self, x: Float[Tensor, "B S D"]) -> Float[Tensor, "B S D"]:
-        raise NotImplementedError
-
     def between(self, x: Float[Tensor, "B S D"]) -> tuple[list[Tensor], Run]:
         """Return the inputs and the run of the part across positions; by default that is the whole layer."""
         return [x], lambda: self(x)
@@ -200,7 +197,7 @@ def _cost(kind: Kind, sizes: Sizes, min_seconds: float) -> Cost:
     curves, few = dict[str, list[tuple[float, float]]](), MULTIPLES[:3]
     for axis in ("n", "d"):
         curves[f"operations {axis}"] = curve(axis, few, lambda other: _operations(kind, other)[0])
-        curves[f"time {axis}"] = curve(axis, MULTIPLES, lambda other: _seconds(kind, other, min_seconds))
+        curves[f"time {axis}"] = curve(axis, MULTIPLES, lambda other: seconds(kind, other, min_seconds))
         curves[f"memory {axis}"] = curve(axis, MULTIPLES, lambda other: _saved_bytes(kind, other))
     curves["sequential n"] = curve("n", few, lambda other: _chain(kind, other))
     curves["layers n"] = curve("n", few, lambda other: _layers(kind, other))
@@ -312,7 +309,7 @@ def _layers(kind: Kind, sizes: Sizes) -> int:
 # --- measuring
 
 
-def _seconds(kind: Kind, sizes: Sizes, min_seconds: float) -> float:
+def seconds(kind: Kind, sizes: Sizes, min_seconds: float) -> float:
     """Return the best time of several runs, since other load only adds; one thread is timed by its CPU time."""
     clock = time.thread_time if torch.get_num_threads() == 1 else time.perf_counter
     layer, x = _create(kind, sizes)

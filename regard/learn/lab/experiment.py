@@ -12,7 +12,7 @@ from regard.learn.lab.findings import Findings
 
 @dataclass(frozen=True)
 class Experiment:
-    """An experiment: its name, the claim in a sentence, its place in the notes, and the method.
+    """An experiment: its name, the claim in a sentence, its place in the notes, the method and what it cannot show.
 
     `minutes`: how long it takes at most on two processor cores, quick and full.
     """
@@ -22,11 +22,12 @@ class Experiment:
     claim: Text
     source: str
     method: Text
+    caveats: Text
     run: Callable[[Bench], Findings]
     minutes: tuple[int | float, int | float] = (3, 10)
 
 
 def experiment_texts(name: str, *own: str) -> Texts:
     """Read the texts of an experiment, in NAME.toml: those that every experiment has, and its `own` keys."""
-    common = ("source", "title", "claim", "method", "verdict", "caption")
+    common = ("source", "title", "claim", "method", "caveats")
     return read_texts("regard.learn.lab.experiments", f"{name}.toml", (*common, *own))

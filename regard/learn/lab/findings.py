@@ -2,54 +2,79 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from regard.common.bilingual import Language, Text, Words, join_texts, read_texts, words_by
+from regard.common.bilingual import Language, Text, Words, read_texts, words_by
 from regard.visualisation.charts import Chart, Panel, Scale, Series
 
-Outcome = Literal["holds", "partly", "contradicted", "undecided"]
+Outcome = Literal["holds", "undecided", "contradicted"]
 
 LABELS = read_texts(
     "regard.learn.lab",
     "labels.toml",
     (
-        *("model", "failed", "all", "source_words", "by_length", "after_training", "loss", "updates", "milliseconds"),
-        *("trained", "outcomes"),
+        *("model", "all", "source_words", "by_length", "after_training", "loss", "updates", "milliseconds", "board"),
+        *(
+            "trained",
+            "outcomes",
+            "reasons",
+            "changes",
+            "many",
+            "dots",
+            "lines",
+            "small",
+            "one_seed",
+            "full",
+            "at_length",
+            "on_the_way",
+        ),
     ),
 )
-"""Texts that several experiments have: labels of tables and plots, outcomes, and the summary of training."""
+"""Texts that several experiments have: labels of tables and plots, outcomes with their reasons, summary of training."""
 OUTCOMES = LABELS.table("outcomes")
 
 
 @dataclass(frozen=True)
-class Verdict:
-    """Verdict on a claim, in the claim's own words, with the numbers behind it."""
+class Part:
+    """Part of a claim: whether it holds, the reason with its numbers, and what would change that."""
 
     outcome: Outcome
-    text: Text
+    claim: Text
+    reason: Text
+    change: Text
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Verdict on a claim: on each of its parts, and perhaps numbers besides."""
+
+    parts: tuple[Part, ...]
+    text: Text | None = None
+
+    @property
+    def outcome(self) -> Outcome:
+        """That of the claim: it holds if every part does, and does not if one does not."""
+        outcomes = {part.outcome for part in self.parts}
+        return "contradicted" if "contradicted" in outcomes else "undecided" if "undecided" in outcomes else "holds"
 
 
 @dataclass(frozen=True)
 class Table:
-    """A table; the first column names the rows."""
+    """A table; the first column names the rows. `shades`: how dark each cell behind it is drawn, from 0 to 9."""
 
-    title: Text
+    title: Words
     columns: tuple[Words, ...]
     rows: tuple[tuple[Words, ...], ...]
+    shades: tuple[tuple[int, ...], ...] = ()
 
 
 @dataclass(frozen=True)
 class Curve:
-    """One line of a plot: (x, y) points, with an optional (low, high) interval for each.
-
-    `paint`: number of its colour, if not its place among the curves.
-    """
+    """One line of a plot: (x, y) points. `paint`: number of its colour, if not its place among the curves."""
 
     name: Words
     points: tuple[tuple[float, float], ...]
-    band: tuple[tuple[float, float], ...] | None = None
     paint: int | None = None
 
 
@@ -79,7 +104,7 @@ class Graph:
             Panel(
                 words_by(plot.title, language),
                 words_by(plot.x_label, language),
-                tuple(Series(words_by(c.name, language), c.points, c.band, paint=c.paint) for c in plot.curves),
+                tuple(Series(words_by(c.name, language), c.points, paint=c.paint) for c in plot.curves),
                 tuple(words_by(category, language) for category in plot.categories),
                 plot.guide,
             )
@@ -96,23 +121,3 @@ class Findings:
     tables: tuple[Table, ...]
     graph: Graph
     remarks: tuple[Text, ...] = ()
-
-
-def interval(value: float, low: float, high: float, digits: int = 1) -> str:
-    """Write a value with its interval, if it has one."""
-    if low == value == high:
-        return f"{value:.{digits}f}"
-    return f"{value:.{digits}f} ({low:.{digits}f}–{high:.{digits}f})"
-
-
-def listed(items: Sequence[Text]) -> Text:
-    """Join texts for a sentence: with "and" before the last in English, by commas in Korean."""
-    if len(items) < 2:
-        return join_texts(items, "")
-    *first, last = items
-    return Text(f"{join_texts(first, ', ').en} and {last.en}", join_texts(items, ", ").ko)
-
-
-def judge(holds: bool, partly: bool = False) -> Outcome:
-    """Return the outcome for a claim that holds, that holds in part, or else is contradicted."""
-    return "holds" if holds else "partly" if partly else "contradicted"

@@ -1,180 +1,94 @@
-"""Measures of a comparison that verdicts are made of: scores with intervals, differences, and curves by length."""
+"""Measures of trained runs: scores of translations and captions, on data that neither trained nor chose a rate."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TypeVar
 
-from regard.common.bilingual import Text, Words
-from regard.comparison import Comparison
-from regard.comparison.result import Bucket, SeedScore
-from regard.evaluation.bootstrap import paired_bootstrap, student_interval
-from regard.evaluation.significance import chrf_difference
-from regard.learn.lab.findings import LABELS, Curve, Findings, Graph, Plot, Table, Verdict, interval
+from regard.common.bilingual import Words
+from regard.data.text import read_lines, read_parallel
+from regard.evaluation.caption_metrics import caption_scores
+from regard.evaluation.metrics import chrf_and_bleu
+from regard.learn.lab.bench import Bench, Measure
+from regard.learn.lab.findings import LABELS, Curve, Plot, Table
+from regard.learn.lab.sweep import Columns, Sweep
+from regard.pipeline import load_captioner, load_translator
 from regard.training.journal import read
 
-Key = TypeVar("Key")
-Columns = Mapping[Words, str | Mapping[str, str]]
-"""Columns of a table of models, by heading: the name of a score, or the cells by model."""
+LENGTHS = ((1, 4), (5, 8), (9, 12), (13, 16), (17, 24))
+"""Ranges of source words by which quality is measured."""
+BY_LENGTH: Mapping[str, str] = {f"chrF {low}–{high}": f"{low}–{high}" for low, high in LENGTHS}
+SHORTEST, *_, LONGEST = BY_LENGTH
 QUALITY: Columns = {"chrF": "chrF", "BLEU": "BLEU"}
-"""The scores of translations, as columns of a table."""
 
 
-@dataclass(frozen=True)
-class Contrast:
-    """Difference of a score between two models, second − first, with its 95 % interval."""
-
-    value: float
-    low: float
-    high: float
-
-    @property
-    def is_clear(self) -> bool:
-        """True if the interval does not hold zero."""
-        return self.low > 0 or self.high < 0
-
-    @property
-    def is_better(self) -> bool:
-        """True if the second model is clearly better."""
-        return self.low > 0
-
-    @property
-    def is_worse(self) -> bool:
-        """True if the second model is clearly worse."""
-        return self.high < 0
-
-    def __str__(self) -> str:
-        return f"{self.value:+.1f} [{self.low:+.1f}, {self.high:+.1f}]".replace("-", "−")
+def translate(folder: Path, sources: Sequence[str], targets: Sequence[str]) -> tuple[list[str], dict[str, float]]:
+    """Translate sentences greedily; return the translations, and their chrF and BLEU."""
+    outputs = [translation.text for translation in load_translator(folder).translate(list(sources), beam=1)]
+    scores = chrf_and_bleu(outputs, targets)
+    return outputs, {"chrF": scores["chrf"], "BLEU": scores["bleu"]}
 
 
-def score_of(comparison: Comparison, model: str, name: str = "chrF") -> SeedScore:
-    """Return a score of a model over its seeds."""
-    (system,) = (system for system in comparison.systems if system.name == model)
-    return next(score for score in system.scores if score.name == name)
+def text_scores(bench: Bench, data: str = "sample") -> Measure:
+    """Return a measure of the translation of test sentences: chrF and BLEU; by length too if all lengths are there."""
+
+    def measure(folder: Path) -> Mapping[str, float]:
+        path = bench.data(data)
+        sources, targets = read_parallel([str(path / "test.ko"), str(path / "test.en")])
+        outputs, scores = translate(folder, sources, targets)
+        for key, (low, high) in zip(BY_LENGTH, LENGTHS, strict=True):
+            rows = [i for i, line in enumerate(sources) if low <= len(line.split()) <= high]
+            if rows and data != "sample":
+                scores[key] = chrf_and_bleu([outputs[i] for i in rows], [targets[i] for i in rows])["chrf"]
+        return scores
+
+    return measure
 
 
-def score_text(comparison: Comparison, model: str, name: str = "chrF") -> str:
-    """Write a score of a model with its interval."""
-    score = score_of(comparison, model, name)
-    return interval(score.mean, score.low, score.high)
+def caption_measure(bench: Bench) -> Measure:
+    """Return a measure of captions: CIDEr-D, BLEU-4, and the share of shapes that are named rightly in their place."""
+
+    def measure(folder: Path) -> Mapping[str, float]:
+        path = bench.data("image-sample")
+        files, captions = zip(*(line.split("\t") for line in read_lines(str(path / "test.en.tsv"))), strict=True)
+        images = [path / "images" / file for file in files]
+        outputs = [caption.text for caption in load_captioner(folder).caption(images, beam=1)]
+        scores = {score.name: score.value for score in caption_scores(outputs, [[caption] for caption in captions])}
+        pairs = [pair for output, caption in zip(outputs, captions, strict=True) for pair in _places(output, caption)]
+        return {**scores, "right": 100 * sum(a == b for a, b in pairs) / len(pairs)}
+
+    return measure
 
 
-def score_or_failed(comparison: Comparison, model: str, name: str = "chrF") -> Words:
-    """Write a score of a model with its interval, or that it did not learn."""
-    is_known = any(system.name == model for system in comparison.systems)
-    return score_text(comparison, model, name) if is_known else LABELS["failed"]
+def _places(output: str, caption: str) -> list[tuple[list[str], list[str]]]:
+    """Return colour and shape at each place of a caption, given and right."""
+    given, right = output.split(), caption.split()
+    return [(given[i : i + 2], right[i : i + 2]) for i in range(0, len(right), 2)]
 
 
-def contrast(comparison: Comparison, first: str, second: str, name: str = "chrF") -> Contrast:
-    """Compare two models: by Student's interval of the differences of equal seeds, which hold for other seeds too.
-
-    With one seed, by the paired bootstrap over sentences (chrF) or images (CIDEr-D).
-    """
-    runs = {system.name: [comparison.run(run) for run in system.runs] for system in comparison.systems}
-    pairs = list(zip(runs[first], runs[second], strict=True))
-    if len(pairs) == 1:
-        ((before, after),) = pairs
-        if comparison.task == "captions":
-            difference = paired_bootstrap(before.sentence_scores, after.sentence_scores)
-            return Contrast(difference.difference, difference.low, difference.high)
-        references = list(zip(*comparison.test.references, strict=True))
-        return Contrast(*chrf_difference(before.outputs, after.outputs, references))
-    values = []
-    for one, other in pairs:
-        scores = [run.score(name) for run in (one, other)]
-        values.append(sum(sign * score.value for sign, score in zip((-1, 1), scores, strict=True) if score is not None))
-    return Contrast(*student_interval(values))
+def length_table(sweep: Sweep) -> Table:
+    """Return a table of quality by the length of the source."""
+    return sweep.table(LABELS["by_length"], {**{label: key for key, label in BY_LENGTH.items()}, LABELS["all"]: "chrF"})
 
 
-def known_contrasts(comparison: Comparison, pairs: Mapping[Key, tuple[str, str]]) -> dict[Key, Contrast]:
-    """Compare pairs of models in chrF, by key, without pairs in which a model failed."""
-    known = {system.name for system in comparison.systems}
-    return {key: contrast(comparison, *pair) for key, pair in pairs.items() if known.issuperset(pair)}
+def length_plot(sweep: Sweep) -> Plot:
+    """Return a plot of quality by the length of the source, with a line for each seed."""
+    places = {key: float(place) for place, key in enumerate(BY_LENGTH)}
+    return Plot("chrF", LABELS["source_words"], sweep.lines(places), tuple(BY_LENGTH.values()))
 
 
-def by_length(comparison: Comparison) -> Mapping[str, tuple[Bucket, ...]]:
-    """Return the quality of each model by the length of the source."""
-    return next(part for part in comparison.breakdowns if part.key == "length").systems
-
-
-def length_findings(comparison: Comparison, names: Mapping[str, Words], verdict: Verdict, caption: Text) -> Findings:
-    """Return findings with a table and a graph of quality by the length of the source."""
-    buckets = by_length(comparison)
-    labels = tuple(part.label for part in next(iter(buckets.values())))
-    rows = tuple(
-        (words, *(f"{part.value:.1f}" for part in buckets[name]), score_text(comparison, name))
-        for name, words in names.items()
-    )
-    curves = tuple(
-        Curve(
-            words,
-            tuple((float(labels.index(part.label)), part.value) for part in buckets[name]),
-            tuple((part.low, part.high) for part in buckets[name]),
-        )
-        for name, words in names.items()
-    )
-    table = Table(LABELS["by_length"], (LABELS["model"], *labels, LABELS["all"]), rows)
-    return Findings(verdict, (table,), Graph((Plot("chrF", LABELS["source_words"], curves, labels),), caption))
-
-
-def score_table(
-    title: Text,
-    comparison: Comparison,
-    names: Mapping[str, Words],
-    columns: Columns = QUALITY,
-    first: Words = LABELS["model"],
-) -> Table:
-    """Return a table with a row for each model, below the heading `first`; scores say of a model that it failed."""
-
-    def cell(model: str, column: str | Mapping[str, str]) -> Words:
-        return score_or_failed(comparison, model, column) if isinstance(column, str) else column[model]
-
-    rows = ((words, *(cell(name, column) for column in columns.values())) for name, words in names.items())
-    return Table(title, (first, *columns), tuple(rows))
-
-
-def score_curve(name: Words, comparison: Comparison, models: Sequence[str], score: str = "chrF") -> Curve:
-    """Return the score of models over categories 0, 1, …; a model that failed has no point."""
-    known = {system.name for system in comparison.systems}
-    values = [(place, score_of(comparison, model, score)) for place, model in enumerate(models) if model in known]
-    points = tuple((float(place), value.mean) for place, value in values)
-    return Curve(name, points, tuple((value.low, value.high) for _, value in values))
-
-
-def score_plot(comparison: Comparison, names: Mapping[str, Words], score: str = "chrF") -> Plot:
-    """Return a plot with a place for each model, and its score with its interval; no line joins them."""
+def validation_plot(bench: Bench, sweep: Sweep, title: Words, score: str) -> Plot:
+    """Return a plot of a validation score over updates, of the runs that were trained here."""
     curves = []
-    for place, name in enumerate(names):
-        curve = score_curve(score, comparison, [name], score)
-        points = tuple((float(place), value) for _, value in curve.points)
-        if points:
-            curves.append(replace(curve, points=points, paint=0))
-    return Plot(score, "", tuple(curves), tuple(names.values()))
-
-
-def validations(folder: Path, name: str) -> tuple[tuple[float, float], ...]:
-    """Return a validation score over updates, from the journal of a run."""
-    events = [event for event in read(folder / "journal.jsonl") if event["event"] == "valid"]
-    return tuple((float(event["update"]), float(event[name])) for event in events if event.get(name) is not None)
-
-
-def validation_plot(title: Words, runs: Mapping[str, Sequence[Path]], names: Mapping[str, Words], score: str) -> Plot:
-    """Return a plot of a validation score over updates, with the mean of each model that learned."""
-    curves = (
-        mean_curve(words, [validations(folder, score) for folder in runs[name]])
-        for name, words in names.items()
-        if name in runs
-    )
+    for number, (arm, words) in enumerate(sweep.names.items()):
+        for folder in bench.own(arm):
+            events = [event for event in read(folder / "journal.jsonl") if event["event"] == "valid"]
+            points = tuple((float(e["update"]), float(e[score])) for e in events if e.get(score) is not None)
+            curves += [Curve(words, points, number)] if points else []
     return Plot(title, LABELS["updates"], tuple(curves))
 
 
-def mean_curve(name: Words, curves: Sequence[Sequence[tuple[float, float]]]) -> Curve:
-    """Return the mean of curves of equal x; if they are several, with (lowest, highest) at each point."""
-    points, band = [], []
-    for places in zip(*curves, strict=True):
-        ys = [y for _, y in places]
-        points.append((places[0][0], sum(ys) / len(ys)))
-        band.append((min(ys), max(ys)))
-    return Curve(name, tuple(points), tuple(band) if len(curves) > 1 else None)
+def last_loss(folder: Path) -> float:
+    """Return the validation loss at the end of a run, in nats a token."""
+    losses = [event.get("loss") for event in read(folder / "journal.jsonl") if event["event"] == "valid"]
+    return float(losses[-1] or 0.0)

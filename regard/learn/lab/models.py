@@ -9,7 +9,7 @@ from regard.data.vocabulary import Vocabulary
 from regard.models import Model
 from regard.pipeline import load_translator
 
-PEAK, VOCABULARY = 8e-3, 1000
+VOCABULARY = 1000
 
 
 def recurrent(decoder: str = "recurrent", encoder: dict[str, Any] | None = None, **settings: Any) -> dict[str, Any]:
@@ -21,7 +21,7 @@ def recurrent(decoder: str = "recurrent", encoder: dict[str, Any] | None = None,
         "encoder": {"kind": "recurrent", "size": 64, "embedding": 64, "dropout": 0.1, **(encoder or {})},
         "decoder": {**decoder_settings(decoder), **settings},
     }
-    return {"model": sides, "tokenizer": {"size": VOCABULARY}, "schedule": {"peak": PEAK}}
+    return {"model": sides, "tokenizer": {"size": VOCABULARY}}
 
 
 def decoder_settings(kind: str) -> dict[str, Any]:
@@ -34,12 +34,11 @@ def transformer(decoder: dict[str, Any] | None = None, **settings: Any) -> dict[
     """Make the recipe of a Transformer of 2 + 2 layers of 64 with 4 heads; `settings` are those of both sides."""
     side = {"kind": "transformer", "layers": 2, "size": 64, "heads": 4, "feedforward": 128, "dropout": 0.1, **settings}
     sides = {"encoder": side, "decoder": {**side, **(decoder or {})}}
-    return {"model": sides, "tokenizer": {"size": VOCABULARY}, "schedule": {"peak": PEAK}}
+    return {"model": sides, "tokenizer": {"size": VOCABULARY}}
 
 
 def load_run(folder: Path) -> tuple[Vocabulary, Model]:
     """Load the source vocabulary and the model of a run."""
     translator = load_translator(folder)
-    model = translator.model
-    assert isinstance(model, Model), "a run is one model"
-    return translator.tokenizer.source, model
+    assert isinstance(translator.model, Model), "a run is one model"
+    return translator.tokenizer.source, translator.model

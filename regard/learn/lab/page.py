@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 
 from markupsafe import Markup
 
@@ -14,20 +15,16 @@ from regard.visualisation import draw_svg
 from regard.visualisation.charts import layout_chart
 from regard.visualisation.template import make_page
 
-INTERVALS = re.compile(r"([+−]?[\d.]+%? [\[(][^\])]*\d[\])])")
-"""Numbers with their intervals in a verdict, which stay on one line."""
+NARROW = 360.0
+"""Width in pixels of the graph for a telephone, with text of the same size."""
+INTERVALS = re.compile(r"([+−]?[\d.,]+ \([^)]*\d\))")
+"""Means with their lowest and highest value in a verdict, which stay on one line."""
 
 
-@dataclass(frozen=True)
-class Made:
-    """The making of an experiment: its command, and lines on seeds, time and machine."""
-
-    command: str
-    facts: tuple[Text, ...]
-
-
-def render_page(experiment: Experiment, findings: Findings, made: Made, language: Language) -> str:
-    """Render the page in one of the languages."""
+def render_page(
+    experiment: Experiment, findings: Findings, command: str, facts: Sequence[Text], language: Language
+) -> str:
+    """Render the page in one of the languages; `facts`: lines on seeds, time and machine."""
     chart = replace(findings.graph.chart("", language), caption="")
     return make_page(
         "regard.learn.lab",
@@ -35,8 +32,10 @@ def render_page(experiment: Experiment, findings: Findings, made: Made, language
         lang=language,
         experiment=experiment,
         findings=findings,
-        made=made,
+        command=command,
+        facts=facts,
         outcomes=OUTCOMES,
         intervals=INTERVALS,
         graph=Markup(draw_svg(layout_chart(chart), styled=False)),
+        narrow=Markup(draw_svg(layout_chart(chart, NARROW), styled=False)),
     )

@@ -2,25 +2,34 @@
 
 from __future__ import annotations
 
-from regard.learn.lab.bench import Bench
+from regard.learn.lab.bench import LONG, Bench
 from regard.learn.lab.experiment import experiment_texts
-from regard.learn.lab.findings import Findings, Verdict, judge
-from regard.learn.lab.measures import by_length, contrast, length_findings
+from regard.learn.lab.findings import LABELS, Findings, Graph, Verdict
+from regard.learn.lab.measures import BY_LENGTH, LONGEST, SHORTEST, length_plot, length_table, text_scores
 from regard.learn.lab.models import recurrent
+from regard.learn.lab.sweep import Dots
+from regard.learn.lab.verdicts import above, beyond
 
-TEXTS = experiment_texts("attention", "names")
+TEXTS = experiment_texts("attention", "names", "parts", "kept")
 NAMES = TEXTS.table("names")
+KEPT = 0.8
+"""Share of the quality of the shortest sentences from which on the longest count as not much worse."""
 
 
 def run(bench: Bench) -> Findings:
-    """Train both models equally long, and translate sentences of all lengths."""
-    models = {"without": recurrent("no_attention"), "with": recurrent()}
-    trained = bench.train(models, bench.choose(2400, 4000))
-    comparison = bench.compare(trained, "length")
-    (short, *_, long), (short_with, *_, long_with) = (by_length(comparison)[name] for name in ("without", "with"))
-    is_better = contrast(comparison, "without", "with").is_better
-    falls_more = short.value - long.value > 2 * (short_with.value - long_with.value)
-    text = TEXTS["verdict"].fill(short=short, long=long, short_with=short_with, long_with=long_with)
-    return length_findings(
-        comparison, NAMES, Verdict(judge(is_better and falls_more, is_better), text), TEXTS["caption"]
+    """Train both models on sentences of all lengths alike, and translate such sentences."""
+    arms = {"without": recurrent("no_attention"), "with": recurrent()}
+    sweep = bench.sweep(arms, NAMES, LONG, text_scores(bench, "length-sample"), "length-sample")
+    short, long = (
+        sweep.dots("without", key, LABELS["at_length"].fill(model=NAMES["without"], words=BY_LENGTH[key]))
+        for key in (SHORTEST, LONGEST)
     )
+    kept = tuple(
+        run.scores.get(LONGEST, 0.0) / max(run.scores.get(SHORTEST, 0.0), 1e-9) for run in sweep.chosen("with")
+    )
+    parts = (
+        above(sweep.dots("with"), sweep.dots("without"), TEXTS["parts.better"]),
+        above(short, long, TEXTS["parts.falls"]),
+        beyond(Dots(TEXTS["kept"], kept), KEPT, TEXTS["parts.stays"]),
+    )
+    return Findings(Verdict(parts), (length_table(sweep),), Graph((length_plot(sweep),), LABELS["lines"]))

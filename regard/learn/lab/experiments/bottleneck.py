@@ -1,34 +1,30 @@
-"""Bottleneck: one vector for the whole sentence, of several sizes, by sentence length."""
+"""Bottleneck: one vector for the whole sentence, squeezed into fewer and fewer numbers in one and the same model."""
 
 from __future__ import annotations
 
-from regard.learn.lab.bench import Bench
+from regard.learn.lab.bench import LONG, Bench
 from regard.learn.lab.experiment import experiment_texts
-from regard.learn.lab.findings import Findings, Verdict, judge
-from regard.learn.lab.measures import by_length, length_findings
+from regard.learn.lab.findings import LABELS, Findings, Graph, Verdict
+from regard.learn.lab.measures import BY_LENGTH, LONGEST, SHORTEST, length_plot, length_table, text_scores
 from regard.learn.lab.models import recurrent
+from regard.learn.lab.verdicts import above
 
-TEXTS = experiment_texts("bottleneck", "size")
-SIZES = (32, 128, 256)
+TEXTS = experiment_texts("bottleneck", "size", "parts")
+SIZES = (8, 32, 128)
 NAMES = {f"vector-{size}": TEXTS["size"].fill(size=size) for size in SIZES}
 
 
 def run(bench: Bench) -> Findings:
-    """Train models without attention whose one vector is small, middling and large; translate all lengths."""
-    models = {
-        name: recurrent("no_attention", {"size": size // 2}, size=size) for name, size in zip(NAMES, SIZES, strict=True)
-    }
-    trained = bench.train(models, bench.choose(1200, 2000))
-    comparison = bench.compare(trained, "length")
-    ends = [(parts[0], parts[-1]) for parts in (by_length(comparison)[name] for name in NAMES)]
-    falls = [long.high < short.low for short, long in ends]
-    (small_short, small_long), *_, (large_short, large_long) = ends
-    text = TEXTS["verdict"].fill(
-        small=SIZES[0],
-        large=SIZES[-1],
-        small_short=small_short,
-        small_long=small_long,
-        large_short=large_short,
-        large_long=large_long,
+    """Train a model without attention whose vector of 128 numbers passes through 8, 32 or 128 on its way."""
+    arms = {name: recurrent("no_attention", bottleneck=size) for name, size in zip(NAMES, SIZES, strict=True)}
+    sweep = bench.sweep(arms, NAMES, LONG, text_scores(bench, "length-sample"), "length-sample")
+    narrow, *_, wide = NAMES
+    short, long = (
+        sweep.dots(wide, key, LABELS["at_length"].fill(model=NAMES[wide], words=BY_LENGTH[key]))
+        for key in (SHORTEST, LONGEST)
     )
-    return length_findings(comparison, NAMES, Verdict(judge(all(falls), falls[0]), text), TEXTS["caption"])
+    parts = (
+        above(sweep.dots(wide), sweep.dots(narrow), TEXTS["parts.size"]),
+        above(short, long, TEXTS["parts.length"]),
+    )
+    return Findings(Verdict(parts), (length_table(sweep),), Graph((length_plot(sweep),), LABELS["lines"]))

@@ -4,32 +4,32 @@ from __future__ import annotations
 
 from typing import Any
 
-from regard.learn.lab.bench import Bench
+from regard.learn.lab.bench import Bench, Plan
 from regard.learn.lab.experiment import experiment_texts
-from regard.learn.lab.findings import Findings, Graph, Verdict, judge
-from regard.learn.lab.measures import contrast, score_of, score_plot, score_table
+from regard.learn.lab.findings import LABELS, Findings, Graph, Verdict
+from regard.learn.lab.measures import caption_measure
 from regard.learn.lab.models import decoder_settings
+from regard.learn.lab.sweep import Columns
+from regard.learn.lab.verdicts import above
 
-TEXTS = experiment_texts("captions", "names", "table")
+TEXTS = experiment_texts("captions", "names", "parts", "right")
 NAMES = TEXTS.table("names")
-SCORE = "CIDEr-D"
+PLAN = Plan(400, (2e-3, 4e-3, 8e-3))
 
 
 def run(bench: Bench) -> Findings:
-    """Train captioners that attend, that get one vector, and that see grey; caption images of new combinations."""
-    models = {
+    """Train captioners that attend, that get one vector, and that see grey, on images of six shapes."""
+    arms = {
         "attention": captioner("recurrent"),
         "vector": captioner("no_attention"),
         "blind": captioner("recurrent", blank=True),
     }
-    trained = bench.train(models, bench.choose(500, 800), of_images=True)
-    comparison = bench.compare(trained, "test.en.tsv")
-    table = score_table(TEXTS["table"], comparison, NAMES, {name: name for name in ("BLEU-1", "BLEU-4", SCORE)})
-    gain, sight = (contrast(comparison, name, "attention", SCORE) for name in ("vector", "blind"))
-    text = TEXTS["verdict"].fill(gain=gain, blind=score_of(comparison, "blind", SCORE).mean)
-    outcome = judge(sight.is_better and gain.is_better, sight.is_better)
-    graph = Graph((score_plot(comparison, NAMES, SCORE),), TEXTS["caption"])
-    return Findings(Verdict(outcome, text), (table,), graph)
+    sweep = bench.sweep(arms, NAMES, PLAN, caption_measure(bench), "image-sample")
+    attention, vector, blind = (sweep.dots(arm, "right") for arm in arms)
+    columns: Columns = {TEXTS["right"]: "right", "BLEU-4": "BLEU-4", "CIDEr-D": "CIDEr-D"}
+    parts = (above(attention, vector, TEXTS["parts.gain"]), above(vector, blind, TEXTS["parts.sight"]))
+    graph = Graph((sweep.plot(TEXTS["right"], "right"),), LABELS["dots"])
+    return Findings(Verdict(parts), (sweep.table(LABELS["after_training"], columns),), graph)
 
 
 def captioner(decoder: str, blank: bool = False) -> dict[str, Any]:
@@ -40,5 +40,4 @@ def captioner(decoder: str, blank: bool = False) -> dict[str, Any]:
         "tokenizer": {"kind": "whitespace"},
         "model": {"encoder": {**encoder, "positions": "learned"}, "decoder": decoder_settings(decoder)},
         "batching": {"tokens": 16 * 324, "buffer_size": 256, "micro_batches": 1},
-        "schedule": {"peak": 4e-3},
     }

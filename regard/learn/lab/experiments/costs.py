@@ -7,9 +7,11 @@ from collections.abc import Mapping
 from regard.learn.lab.bench import Bench
 from regard.learn.lab.costs import Cost, Sizes, measure
 from regard.learn.lab.experiment import experiment_texts
-from regard.learn.lab.findings import LABELS, Curve, Findings, Graph, Plot, Table, Verdict, judge
+from regard.learn.lab.findings import LABELS, Curve, Findings, Graph, Plot, Table, Verdict
+from regard.learn.lab.sweep import Dots
+from regard.learn.lab.verdicts import beyond
 
-TEXTS = experiment_texts("costs", "names", "tables", "columns", "positions", "kept")
+TEXTS = experiment_texts("costs", "caption", "names", "tables", "columns", "positions", "kept", "verdict", "parts")
 NAMES, COLUMNS = TEXTS.table("names"), TEXTS.table("columns")
 SMALL, LARGE = Sizes(128, 128), Sizes(256, 128)
 DRAWN = ("self-attention", "self-attention, weights kept", "self-attention, additive", "recurrent", "convolutional")
@@ -17,8 +19,8 @@ DRAWN = ("self-attention", "self-attention, weights kept", "self-attention, addi
 
 def run(bench: Bench) -> Findings:
     """Count and measure one layer of each kind, from a quarter of the length to four times."""
-    sizes: Sizes = bench.choose(SMALL, LARGE)
-    costs = {cost.name: cost for cost in measure(sizes, min_seconds=bench.choose(0.03, 0.2), progress=bench.say)}
+    sizes = LARGE if bench.full else SMALL
+    costs = {cost.name: cost for cost in measure(sizes, min_seconds=0.2 if bench.full else 0.03, progress=bench.say)}
     attention, recurrent = costs["self-attention"], costs["recurrent"]
     quick = recurrent.seconds / attention.seconds
     memory = costs["self-attention, weights kept"].memory / recurrent.memory
@@ -36,8 +38,13 @@ def run(bench: Bench) -> Findings:
         Plot(LABELS["milliseconds"], TEXTS["positions"].fill(sizes=sizes), _curves(costs, "time n", 1e3)),
         Plot(TEXTS["kept"], TEXTS["positions"].fill(sizes=sizes), _curves(costs, "memory n", 2.0**-20)),
     )
-    verdict = Verdict(judge(quick > 1 and memory > 1, quick > 1 or memory > 1), text)
-    return Findings(verdict, (_counted(costs), _measured(costs)), Graph(plots, TEXTS["caption"], "log", columns=2))
+    parts = (
+        beyond(Dots(TEXTS["parts.quick_of"], (quick,)), 1, TEXTS["parts.quick"], digits=1),
+        beyond(Dots(TEXTS["parts.memory_of"], (memory,)), 1, TEXTS["parts.memory"], digits=1),
+    )
+    return Findings(
+        Verdict(parts, text), (_counted(costs), _measured(costs)), Graph(plots, TEXTS["caption"], "log", columns=2)
+    )
 
 
 def _curves(costs: Mapping[str, Cost], quantity: str, factor: float) -> tuple[Curve, ...]:

@@ -8,19 +8,23 @@ import torch
 import torch.nn.functional as F
 
 from regard.learn import SoftDictionary
-from regard.learn.lab.bench import Bench
+from regard.learn.lab.bench import Bench, Plan
 from regard.learn.lab.experiment import experiment_texts
-from regard.learn.lab.findings import Curve, Findings, Graph, Plot, Table, Verdict, judge
+from regard.learn.lab.findings import Curve, Findings, Graph, Plot, Table, Verdict
 from regard.learn.lab.models import load_run, transformer
+from regard.learn.lab.sweep import Dots
+from regard.learn.lab.verdicts import beyond
 
-TEXTS = experiment_texts("dictionary", "names", "tables", "columns", "nearest", "error", "steps", "remark")
+TEXTS = experiment_texts(
+    "dictionary", "caption", "names", "tables", "columns", "nearest", "error", "steps", "remark", "verdict", "parts"
+)
 NAMES = TEXTS.table("names")
 ANIMALS = {"computer": 9.0, "dog": 2.0, "cat": 3.0}
 ALIKE = {"computer": 0.1, "dog": 0.9, "cat": 0.7}
 """The dictionary of note 001, and how alike it calls its keys and "puppy"."""
 STEPS, TARGET, RATE = 60, 2.0, 0.5
 WORDS = ("나는", "집에", "빵을", "책을", "먹는다")
-NEAR = 3
+NEAR, PLAN = 3, Plan(900, (4e-3,), extra=0, seeds=1)
 
 
 def run(bench: Bench) -> Findings:
@@ -29,7 +33,7 @@ def run(bench: Bench) -> Findings:
     value = sum(ALIKE[key] * ANIMALS[key] for key in ANIMALS) / sum(ALIKE.values())
     learnt = {name: learn(hard=name == "hard") for name in NAMES}
     words = {**transformer(), "tokenizer": {"size": 3000}}  # so many tokens that common words are whole
-    trained = bench.train({"transformer": words}, bench.choose(900, 1600))
+    bench.sweep({"transformer": words}, {"transformer": "Transformer"}, PLAN, lambda _: {})
     learning = Table(
         TEXTS["tables.learning"],
         tuple(TEXTS[f"columns.{name}"] for name in ("dictionary", "first", "last", "gradient")),
@@ -41,18 +45,23 @@ def run(bench: Bench) -> Findings:
     near = Table(
         TEXTS["tables.near"],
         (TEXTS["columns.word"], *(TEXTS["nearest"].fill(number=number) for number in range(1, NEAR + 1))),
-        neighbours(trained.runs["transformer"][0]),
+        neighbours(bench.own("transformer")[0]),
     )
     (hard, gradient), (soft, _) = learnt.values()
     text = TEXTS["verdict"].fill(gradient=gradient, hard=hard[-1], first=soft[0], last=soft[-1], value=value)
-    learns = gradient == 0 and hard[0] == hard[-1] and soft[-1] < 0.1 * soft[0]
+    parts = (
+        beyond(Dots(TEXTS["parts.left"].fill(name=NAMES["hard"]), (hard[-1] / hard[0],)), 0.99, TEXTS["parts.hard"]),
+        beyond(
+            Dots(TEXTS["parts.left"].fill(name=NAMES["soft"]), (soft[-1] / soft[0],)), 0.1, TEXTS["parts.soft"], False
+        ),
+    )
     curves = tuple(
         Curve(NAMES[name], tuple((float(step), error) for step, error in enumerate(errors)))
         for name, (errors, _) in learnt.items()
     )
     graph = Graph((Plot(TEXTS["error"], TEXTS["steps"], curves),), TEXTS["caption"])
     remark = TEXTS["remark"].fill(value=value, read=read.value)
-    return Findings(Verdict(judge(learns), text), (learning, near), graph, (remark,))
+    return Findings(Verdict(parts, text), (learning, near), graph, (remark,))
 
 
 def learn(hard: bool) -> tuple[list[float], float]:

@@ -1,36 +1,36 @@
-"""Norm: layer norm before or after, batch norm, none; and the worked example of note 003."""
+"""Norm: layer norm and batch norm, before or after sublayers, and none; and the worked example of note 003."""
 
 from __future__ import annotations
 
 import torch
 import torch.nn.functional as F
 
-from regard.common.bilingual import join_texts
-from regard.learn.lab.bench import Bench
+from regard.learn.lab.bench import DEEP, Bench
 from regard.learn.lab.experiment import experiment_texts
-from regard.learn.lab.findings import LABELS, Findings, Graph, Table, Verdict, judge
-from regard.learn.lab.measures import known_contrasts, score_table, validation_plot
+from regard.learn.lab.findings import LABELS, Findings, Graph, Table, Verdict
+from regard.learn.lab.measures import QUALITY, text_scores, validation_plot
 from regard.learn.lab.models import transformer
+from regard.learn.lab.verdicts import above
 
-TEXTS = experiment_texts("norm", "names", "change", "one_learns", "example", "rows", "columns", "remark")
+TEXTS = experiment_texts("norm", "names", "parts", "example", "rows", "columns", "remark")
 NAMES = TEXTS.table("names")
-NORMS = ("post", "pre", "batch")
+KINDS = {"layer": ("pre", "post"), "batch": ("pre_batch", "batch")}
 EXAMPLE = (3.0, 5.0, -2.0)
 """Outputs of one node for a batch of three, normalised, then y = 2x + 3."""
 
 
 def run(bench: Bench) -> Findings:
-    """Train deeper Transformers with each norm; work the note's example."""
-    models = {name: transformer(norm=name, layers=3) for name in NAMES}
-    trained = bench.train(models, bench.choose(500, 800), may_fail=True)
-    comparison = bench.compare(trained)
-    gains = known_contrasts(comparison, {name: ("none", name) for name in NORMS})
-    steadies = [name in trained.runs and (name not in gains or gains[name].is_better) for name in NORMS]
-    changes = [TEXTS["change"].fill(name=NAMES[n], change=gains.get(n, TEXTS["one_learns"])) for n in NORMS]
-    verdict = Verdict(judge(all(steadies), any(steadies)), TEXTS["verdict"].fill(changes=join_texts(changes, "; ")))
-    table = score_table(LABELS["after_training"], comparison, NAMES)
-    plot = validation_plot(LABELS["loss"], trained.runs, NAMES, "loss")
-    return Findings(verdict, (table, _worked_example()), Graph((plot,), TEXTS["caption"], "log"), (TEXTS["remark"],))
+    """Train deeper Transformers with each norm at each place; work the note's example."""
+    arms = {name: transformer(norm=name, layers=3) for name in NAMES}
+    sweep = bench.sweep(arms, NAMES, DEEP, text_scores(bench))
+    highest = {arm: max(sweep.rates(arm).values()) for arm in arms}
+    better = {kind: max(places, key=lambda arm: highest[arm]) for kind, places in KINDS.items()}
+    none = sweep.dots("none")
+    parts = tuple(above(sweep.dots(better[kind]), none, TEXTS[f"parts.{kind}"]) for kind in ("layer", "batch"))
+    parts += (above(sweep.dots("pre"), sweep.dots("post"), TEXTS["parts.place"]),)
+    plots = (sweep.plot("chrF"), validation_plot(bench, sweep, LABELS["loss"], "loss"))
+    tables = (sweep.table(LABELS["after_training"], QUALITY), _worked_example())
+    return Findings(Verdict(parts[:2]), tables, Graph(plots, LABELS["dots"]), (TEXTS["remark"], parts[2].reason))
 
 
 def _worked_example() -> Table:

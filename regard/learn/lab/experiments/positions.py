@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,45 +11,45 @@ from typing import Any
 import torch
 
 from regard.data.text import read_parallel
-from regard.learn.lab.bench import Bench
+from regard.learn.lab.bench import TRANSFORMER, Bench
 from regard.learn.lab.experiment import experiment_texts
-from regard.learn.lab.findings import Findings, Graph, Plot, Verdict, judge
-from regard.learn.lab.measures import Columns, contrast, score_of, score_plot, score_table, score_text
+from regard.learn.lab.findings import Findings, Graph, Verdict
+from regard.learn.lab.measures import translate
 from regard.learn.lab.models import load_run, transformer
+from regard.learn.lab.verdicts import above, beyond
 from regard.models import Batch
 
-TEXTS = experiment_texts("positions", "names", "orders", "table", "columns")
+TEXTS = experiment_texts("positions", "caption", "names", "orders", "table", "moved", "parts")
 NAMES, ORDERS = TEXTS.table("names"), TEXTS.table("orders")
+STILL = 1e-4
+"""The largest change of a vector that rounding alone explains."""
 
 
 def run(bench: Bench) -> Findings:
     """Train with each kind of positions; translate the test sentences as they are, and with their words shuffled."""
-    models = {name: transformer(positions=name) for name in NAMES}
-    trained = bench.train(models, bench.choose(900, 1400))
-    folder = bench.texts()
+    folder = bench.data()
     sources, targets = read_parallel([str(folder / "test.ko"), str(folder / "test.en")])
-    plain = bench.compare(trained)
-    shuffled = bench.compare(trained, "shuffled", list(zip(map(shuffle, sources), targets, strict=True)))
-    moved = {name: movement(trained.runs[name][0]) for name in NAMES}
-    columns: Columns = {
-        ORDERS["plain"]: "chrF",
-        ORDERS["shuffled"]: {name: score_text(shuffled, name) for name in NAMES},
-        TEXTS["columns.change"]: {name: f"{change:.6f}" for name, change in moved.items()},
-    }
-    table = score_table(TEXTS["table"], plain, NAMES, columns, TEXTS["columns.positions"])
-    loses = contrast(plain, "sinusoidal", "none")
-    keeps = abs(score_of(plain, "none").mean - score_of(shuffled, "none").mean)
-    blind = moved["none"] < 1e-4 < moved["sinusoidal"]
-    verdict = Verdict(
-        judge(blind and loses.is_worse, blind), TEXTS["verdict"].fill(moved=moved, keeps=keeps, loses=loses)
+
+    def measure(run: Path) -> Mapping[str, float]:
+        shuffled = translate(run, [shuffle(line) for line in sources], targets)[1]
+        return {**translate(run, sources, targets)[1], "shuffled": shuffled["chrF"], "moved": movement(run)}
+
+    sweep = bench.sweep({name: transformer(positions=name) for name in NAMES}, NAMES, TRANSFORMER, measure)
+    moved = {arm: f"{sweep.dots(arm, 'moved'):6}" for arm in NAMES}
+    table = sweep.table(
+        TEXTS["table"], {ORDERS["plain"]: "chrF", ORDERS["shuffled"]: "shuffled", TEXTS["moved"]: moved}
+    )
+    parts = (
+        beyond(sweep.dots("none", "moved", TEXTS["moved"]), STILL, TEXTS["parts.blind"], is_above=False, digits=6),
+        above(sweep.dots("sinusoidal"), sweep.dots("none"), TEXTS["parts.loses"]),
     )
     curves = [
         replace(curve, paint=paint, name=ORDERS[order])
-        for paint, (order, part) in enumerate(zip(ORDERS, (plain, shuffled), strict=True))
-        for curve in score_plot(part, NAMES).curves
+        for paint, (order, score) in enumerate({"plain": "chrF", "shuffled": "shuffled"}.items())
+        for curve in sweep.plot("chrF", score).curves
     ]
-    plot = Plot("chrF", "", tuple(curves), tuple(NAMES.values()))
-    return Findings(verdict, (table,), Graph((plot,), TEXTS["caption"]))
+    plot = replace(sweep.plot("chrF"), curves=tuple(curves))
+    return Findings(Verdict(parts), (table,), Graph((plot,), TEXTS["caption"]))
 
 
 def shuffle(line: str) -> str:

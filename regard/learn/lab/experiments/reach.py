@@ -8,62 +8,69 @@ from typing import Any
 
 import torch
 
-from regard.common.bilingual import Text, join_texts
 from regard.common.shapes import Tensor
 from regard.data.text import read_lines
-from regard.learn.lab.bench import Bench
+from regard.learn.lab.bench import RECURRENT, Bench
 from regard.learn.lab.experiment import experiment_texts
-from regard.learn.lab.findings import LABELS, Curve, Findings, Graph, Plot, Table, Verdict, judge
+from regard.learn.lab.findings import Findings, Graph, Part, Plot, Verdict
 from regard.learn.lab.models import load_run, recurrent, transformer
+from regard.learn.lab.sweep import Dots, Sweep
+from regard.learn.lab.verdicts import beyond
 from regard.models import Batch, Model
 from regard.models.transformer import TransformerEncoder
 
-TEXTS = experiment_texts("reach", "names", "measures", "table", "share", "distance")
-NAMES = TEXTS.table("names")
+TEXTS = experiment_texts("reach", "caption", "names", "measures", "table", "share", "distance", "parts")
+NAMES, MEASURES = TEXTS.table("names"), TEXTS.table("measures")
 TOKENS, SENTENCES, DRAWS = 40, 40, 8
 """Tokens of each sentence, which is cut to that length before its end, since then every distance is one place."""
 SHOWN = (1, 5, 10, 20, 30, 40)
-NEAR, MIDDLE, FAR = slice(0, 3), slice(18, 22), slice(33, 37)
-"""Distances 1 to 3, 19 to 22 and 34 to 37 from the end: the first tokens are the end of the way back."""
-SLOWER = {"schedule": {"peak": 2e-3}}
-"""For the simple network, whose states saturate at the rate of the others; the first word then decides them all."""
-Curves = Mapping[str, tuple[list[float], list[float]]]
+NEAR, MIDDLE, FAR = range(1, 4), range(19, 23), range(34, 38)
+"""Distances from the end; nearer to the beginning than 37, the first tokens are the end of the way back."""
+FADED, EVEN = 0.2, 0.5
+"""Influence against that of the last tokens, below which a token is lost, and above which all are reached alike."""
 
 
 def run(bench: Bench) -> Findings:
     """Train four encoders, and measure gradient and erasure of each token by its distance from the end."""
     one_way = {"bidirectional": False, "size": 128}
-    models = {
-        "rnn": {**recurrent("no_attention", {**one_way, "cell": "tanh"}), **SLOWER},
+    arms = {
+        "rnn": recurrent("no_attention", {**one_way, "cell": "tanh"}),
         "lstm": recurrent("no_attention", {**one_way, "cell": "lstm"}),
         "two": recurrent("no_attention"),
         "transformer": transformer(),
     }
-    trained = bench.train(models, bench.choose(1000, 1800))
-    lines = read_lines(str(bench.texts() / "length.ko"))
-    curves = {name: _mean([influence(folder, lines) for folder in trained.runs[name]]) for name in NAMES}
-    measures = tuple(TEXTS.table("measures").values())
-    tables = tuple(_table(curves, number, measure) for number, measure in enumerate(measures))
-    plots = tuple(
-        Plot(
-            measure,
-            TEXTS["distance"],
-            tuple(
-                Curve(words, tuple((float(d), max(y, 1e-6)) for d, y in enumerate(curves[name][number], 1)))
-                for name, words in NAMES.items()
-            ),
-        )
-        for number, measure in enumerate(measures)
+    lines = read_lines(str(bench.data("length-sample") / "train.ko"))
+    sweep = bench.sweep(arms, NAMES, RECURRENT, lambda folder: _scores(folder, lines), "length-sample")
+    tables = tuple(
+        sweep.table(TEXTS["table"].fill(measure=words), {str(d): f"{measure} {d}" for d in SHOWN}, "2")
+        for measure, words in MEASURES.items()
     )
-    return Findings(_verdict(curves), tables, Graph(plots, TEXTS["caption"], columns=2))
+    plots = tuple(
+        Plot(words, TEXTS["distance"], sweep.lines({f"{measure} {d}": float(d) for d in range(1, TOKENS + 1)}))
+        for measure, words in MEASURES.items()
+    )
+    return Findings(Verdict(_parts(sweep)), tables, Graph(plots, TEXTS["caption"], columns=2))
 
 
-def _table(curves: Curves, number: int, measure: Text) -> Table:
-    """Return the influence of tokens at some distances, measured in one of two ways."""
-    return Table(
-        TEXTS["table"].fill(measure=measure),
-        (LABELS["model"], *map(str, SHOWN)),
-        tuple((words, *(f"{curves[name][number][d - 1]:.3f}" for d in SHOWN)) for name, words in NAMES.items()),
+def _scores(folder: Path, lines: list[str]) -> Mapping[str, float]:
+    curves = zip(MEASURES, influence(folder, lines), strict=True)
+    return {f"{measure} {d}": value for measure, values in curves for d, value in enumerate(values, 1)}
+
+
+def _parts(sweep: Sweep) -> tuple[Part, ...]:
+    """Judge by erasure the middle and the beginning of a sentence against its end."""
+
+    def least(arm: str, choose: Any) -> Dots:
+        values = []
+        for scores in (run.scores for run in sweep.chosen(arm) if run.scores):
+            near, *others = (sum(scores[f"erasure {d}"] for d in part) / len(part) for part in (NEAR, MIDDLE, FAR))
+            values.append(choose(others) / max(near, 1e-9))
+        return Dots(TEXTS["share"].fill(name=NAMES[arm]), tuple(values) or (0.0,))
+
+    return (
+        beyond(least("rnn", max), FADED, TEXTS["parts.rnn"], is_above=False),
+        beyond(least("lstm", max), FADED, TEXTS["parts.lstm"], is_above=False),
+        beyond(least("transformer", min), EVEN, TEXTS["parts.attention"]),
     )
 
 
@@ -123,23 +130,3 @@ def _changes(model: Model, batch: Batch) -> Tensor:
         mask[0, length - 1 - distance] = 0
         changes.append((_handed_over(model, batch, lambda output, m=mask: output * m) - whole).norm())
     return torch.stack(changes)
-
-
-def _mean(runs: list[tuple[list[float], list[float]]]) -> tuple[list[float], list[float]]:
-    both = [[sum(ys) / len(ys) for ys in zip(*(run[kind] for run in runs), strict=True)] for kind in (0, 1)]
-    return both[0], both[1]
-
-
-def _verdict(curves: Curves) -> Verdict:
-    def mean(name: str, part: slice) -> float:
-        values = curves[name][1][part]
-        return sum(values) / len(values)
-
-    near, middle, far = ({name: mean(name, part) for name in NAMES} for part in (NEAR, MIDDLE, FAR))
-    fades = all(middle[name] < 0.2 * near[name] and far[name] < 0.2 * near[name] for name in ("rnn", "lstm"))
-    is_even = min(middle["transformer"], far["transformer"]) > 0.5 * near["transformer"]
-    shares = [
-        TEXTS["share"].fill(name=words, share=f"{near[name]:.2f}, {middle[name]:.2f}, {far[name]:.2f}")
-        for name, words in NAMES.items()
-    ]
-    return Verdict(judge(fades and is_even, fades or is_even), TEXTS["verdict"].fill(shares=join_texts(shares, "; ")))

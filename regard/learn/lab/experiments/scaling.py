@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 
 import torch
 
 from regard.attention.scores import build_score
-from regard.learn.lab.bench import Bench
+from regard.learn.lab.bench import TRANSFORMER, Bench
 from regard.learn.lab.experiment import experiment_texts
-from regard.learn.lab.findings import Curve, Findings, Graph, Plot, Table, Verdict, judge, listed
-from regard.learn.lab.measures import Contrast, known_contrasts, score_or_failed
+from regard.learn.lab.findings import LABELS, Curve, Findings, Graph, Plot, Table, Verdict
+from regard.learn.lab.measures import QUALITY, text_scores
 from regard.learn.lab.models import transformer
+from regard.learn.lab.sweep import Dots
+from regard.learn.lab.verdicts import above, beyond
 
-TEXTS = experiment_texts("scaling", "names", "tables", "columns", "plots", "axis", "training", "change", "remark")
+TEXTS = experiment_texts("scaling", "caption", "names", "tables", "columns", "plots", "axis", "arm", "parts", "remark")
 NAMES = TEXTS.table("names")
 SIZES = (2, 8, 32, 100, 512)
 PAIRS, KEYS = 20_000, 10
@@ -22,6 +23,9 @@ ROWS = ((1.1, -0.8, -1.7), (9.0, -11.0, 7.0))
 """The scores that note 003 gives as examples of a small and of a large variance."""
 HEADS = {8: 8, 1: 64}
 """Heads of a model of 64, and the size of a key of each."""
+ARMS = {
+    f"{name}-{key}": TEXTS["arm"].fill(name=words, size=key) for name, words in NAMES.items() for key in HEADS.values()
+}
 Probes = Mapping[str, list[tuple[float, float]]]
 """Variance and mean gradient of each score, at each of the sizes."""
 
@@ -29,18 +33,16 @@ Probes = Mapping[str, list[tuple[float, float]]]
 def run(bench: Bench) -> Findings:
     """Measure random scores, then train with and without the scale, with small and with large keys."""
     probes = {name: [probe(name, size) for size in SIZES] for name in NAMES}
-    models = {f"{name}-{key}": transformer(score=name, heads=heads) for name in NAMES for heads, key in HEADS.items()}
-    trained = bench.train(models, bench.choose(800, 1200), may_fail=True)
-    comparison = bench.compare(trained)
-    pairs = {size: (f"dot-{size}", f"scaled_dot-{size}") for size in HEADS.values()}
-    differences = known_contrasts(comparison, pairs)
-    training = Table(
-        TEXTS["tables.training"],
-        (TEXTS["columns.size"], *NAMES.values(), TEXTS["columns.difference"]),
-        tuple(
-            (str(size), *(score_or_failed(comparison, name) for name in pair), str(differences.get(size, "")))
-            for size, pair in pairs.items()
+    arms = {f"{name}-{key}": transformer(score=name, heads=heads) for name in NAMES for heads, key in HEADS.items()}
+    sweep = bench.sweep(arms, ARMS, TRANSFORMER, text_scores(bench))
+    at = SIZES.index(100)
+    (variance, gradient), (_, scaled) = probes["dot"][at], probes["scaled_dot"][at]
+    parts = (
+        beyond(
+            Dots(TEXTS["parts.variance_of"], (variance / probes["dot"][0][0],)), 40, TEXTS["parts.variance"], digits=0
         ),
+        beyond(Dots(TEXTS["parts.gradient_of"], (scaled / gradient,)), 2, TEXTS["parts.gradient"], digits=1),
+        above(sweep.dots("scaled_dot-64"), sweep.dots("dot-64"), TEXTS["parts.training"]),
     )
     plots = tuple(
         Plot(
@@ -53,12 +55,8 @@ def run(bench: Bench) -> Findings:
         )
         for number, title in enumerate(TEXTS.table("plots").values())
     )
-    return Findings(
-        _verdict(probes, differences, bool(trained.failed)),
-        (_random_table(probes), _softmax_table(), training),
-        Graph(plots, TEXTS["caption"], "log", columns=2),
-        (TEXTS["remark"],),
-    )
+    tables = (_random_table(probes), _softmax_table(), sweep.table(LABELS["after_training"], QUALITY))
+    return Findings(Verdict(parts), tables, Graph(plots, TEXTS["caption"], "log", columns=2), (TEXTS["remark"],))
 
 
 def probe(name: str, size: int) -> tuple[float, float]:
@@ -91,16 +89,3 @@ def _softmax_table() -> Table:
         weights = torch.tensor(row).softmax(0).tolist()
         rows.append((", ".join(f"{x:g}" for x in row).replace("-", "−"), ", ".join(f"{w:.3f}" for w in weights)))
     return Table(TEXTS["tables.softmax"], (TEXTS["columns.scores"], TEXTS["columns.weights"]), tuple(rows))
-
-
-def _verdict(probes: Probes, differences: Mapping[int, Contrast], failed: bool) -> Verdict:
-    small, large = probes["dot"][0], probes["dot"][SIZES.index(100)]
-    scaled = probes["scaled_dot"][SIZES.index(100)]
-    grows = math.isclose(large[0], 100, rel_tol=0.05) and large[1] < scaled[1] / 2
-    largest = max(HEADS.values())
-    helps = failed or differences[largest].is_better
-    changes = [TEXTS["change"].fill(change=change, size=size) for size, change in differences.items()]
-    training = TEXTS["training.changes"].fill(changes=listed(changes)) if changes else TEXTS["training.failed"]
-    ratio = scaled[1] / large[1]
-    text = TEXTS["verdict"].fill(small=small[0], large=large[0], scaled=scaled[0], ratio=ratio, training=training)
-    return Verdict(judge(grows and helps, grows), text)

@@ -1,52 +1,41 @@
-"""Score: additive, dot, general, cosine: quality after equal training, and time of the attention alone."""
+"""Score: additive, dot, general, cosine: quality at the best rate of each, and time of the attention alone."""
 
 from __future__ import annotations
 
-import statistics
-import time
+from functools import partial
 
-import torch
-
-from regard.attention import Attention
-from regard.common.processes import torch_threads
-from regard.learn.lab.bench import Bench
+from regard.attention import SCORES
+from regard.learn.lab.bench import RECURRENT, Bench
+from regard.learn.lab.costs import Kind, SelfAttention, Sizes, seconds
 from regard.learn.lab.experiment import experiment_texts
-from regard.learn.lab.findings import LABELS, Curve, Findings, Graph, Plot, Verdict, judge
-from regard.learn.lab.measures import QUALITY, Columns, contrast, score_plot, score_table
+from regard.learn.lab.findings import LABELS, Curve, Findings, Graph, Plot, Verdict
+from regard.learn.lab.measures import QUALITY, text_scores
 from regard.learn.lab.models import recurrent
+from regard.learn.lab.sweep import Dots
+from regard.learn.lab.verdicts import beyond
 
-TEXTS = experiment_texts("score", "names", "table", "score", "alone")
+TEXTS = experiment_texts("score", "names", "table", "alone", "parts", "ratio", "quality")
 NAMES = TEXTS.table("names")
-SENTENCES, WORDS, SIZE = 32, 30, 128
-ROUNDS = 25
+SIZES, ROUNDS = Sizes(128, 128), 3
+"""Length and size of the attention that is timed, as `regard lab costs` does."""
 
 
 def run(bench: Bench) -> Findings:
     """Train a recurrent model with each score; time each score's attention in turns."""
-    models = {name: recurrent(score=name, attention_size=64) for name in NAMES}
-    trained = bench.train(models, bench.choose(700, 1000))
-    comparison = bench.compare(trained)
-    times = {name: 1000 * seconds for name, seconds in attention_times().items()}
-    columns: Columns = {**QUALITY, LABELS["milliseconds"]: {name: f"{value:.2f}" for name, value in times.items()}}
-    title = TEXTS["table"].fill(sentences=SENTENCES, words=WORDS)
-    table = score_table(title, comparison, NAMES, columns, TEXTS["score"])
-    ratio = times["additive"] / times["dot"]
-    text = TEXTS["verdict"].fill(ratio=ratio, difference=contrast(comparison, "dot", "additive"))
-    spent = tuple(Curve(TEXTS["alone"], ((float(place), times[name]),), paint=1) for place, name in enumerate(NAMES))
-    plots = (score_plot(comparison, NAMES), Plot(TEXTS["alone"], "", spent, tuple(NAMES.values())))
-    return Findings(Verdict(judge(ratio > 1.2), text), (table,), Graph(plots, TEXTS["caption"], columns=2))
-
-
-@torch_threads(1)
-def attention_times() -> dict[str, float]:
-    """Return the median seconds of one attention with its gradients, the scores in turns, on one thread."""
-    torch.manual_seed(1)
-    query, memory = (torch.randn(SENTENCES, WORDS, SIZE, requires_grad=True) for _ in range(2))
-    layers = {name: Attention("cross", SIZE, SIZE, 64, score_name=name, project_values=False) for name in NAMES}
-    seconds: dict[str, list[float]] = {name: [] for name in NAMES}
-    for _ in range(ROUNDS):
-        for name, layer in layers.items():
-            began = time.perf_counter()
-            layer(query, layer.prepare(memory, memory)).sum().backward()
-            seconds[name].append(time.perf_counter() - began)
-    return {name: statistics.median(values[ROUNDS // 5 :]) for name, values in seconds.items()}
+    arms = {name: recurrent(score=name, attention_size=64) for name in NAMES}
+    sweep = bench.sweep(arms, NAMES, RECURRENT, text_scores(bench))
+    kinds = [Kind(name, partial(SelfAttention, score=SCORES[name]), "n²d", "nd", "1", "1") for name in NAMES]
+    rounds = [{kind.name: 1000 * seconds(kind, SIZES, 0.1) for kind in kinds} for _ in range(ROUNDS)]
+    milliseconds = {name: tuple(times[name] for times in rounds) for name in NAMES}
+    cells = {name: f"{Dots('', values):2}" for name, values in milliseconds.items()}
+    table = sweep.table(TEXTS["table"].fill(sizes=SIZES), {**QUALITY, LABELS["milliseconds"]: cells})
+    ratios = tuple(times["additive"] / times["dot"] for times in rounds)
+    part = beyond(Dots(TEXTS["ratio"], ratios), 1.2, TEXTS["parts.time"], digits=1)
+    text = TEXTS["quality"].fill(additive=f"{sweep.dots('additive'):1}", dot=f"{sweep.dots('dot'):1}")
+    spent = tuple(
+        Curve(TEXTS["alone"], ((float(place), value),), 0)
+        for place, values in enumerate(milliseconds.values())
+        for value in values
+    )
+    plots = (sweep.plot("chrF"), Plot(TEXTS["alone"], "", spent, tuple(NAMES.values())))
+    return Findings(Verdict((part,), text), (table,), Graph(plots, LABELS["dots"], columns=2))

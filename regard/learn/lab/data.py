@@ -1,0 +1,60 @@
+"""Data of experiments: sentences of all lengths alike, and images with more in them than one vector holds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from random import Random
+
+from regard.common.atomic import write_text
+from regard.data.text import write_lines
+from regard.learn.samples import korean_english
+from regard.learn.samples.images.drawing import draw
+from regard.learn.samples.images.scene import COLOURS, SHAPES, SIDE, Box, Entity, Meaning, Scene
+
+PARTS = {"test": 500, "valid": 300, "train": 9000}
+"""Pairs of sentences in each part; all parts are drawn alike."""
+LONGEST = 32
+IMAGES = {"train": 2000, "valid": 60, "test": 150}
+ROWS, COLUMNS, SIDES = 2, 3, (14, 18)
+"""Shapes in an image, and the smallest and largest side of one, in pixels."""
+
+
+def write_lengths(folder: Path, parts: dict[str, int] | None = None) -> None:
+    """Write Korean–English pairs whose lengths, of 2 to 32 English words, are equally frequent in every part."""
+    parts = parts or PARTS
+    sizes = {"train": 0, "valid": 0, "test": 0, "recombination": 0, "length": sum(parts.values())}
+    pairs = list(korean_english(seed=2, sizes=sizes, longest=LONGEST).splits["length"])
+    Random(1).shuffle(pairs)
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, size in parts.items():
+        part, pairs = pairs[:size], pairs[size:]
+        write_lines(folder / f"{name}.ko", [pair.source for pair in part])
+        write_lines(folder / f"{name}.en", [pair.target for pair in part])
+    write_text(folder / "README.md", "# Korean–English sentences, all lengths equally often\n")
+
+
+def write_crowded(folder: Path, parts: dict[str, int] | None = None) -> None:
+    """Write images of six shapes, row by row, each captioned by the colours and shapes in this order."""
+    (folder / "images").mkdir(parents=True, exist_ok=True)
+    rng = Random(1)
+    for name, size in (parts or IMAGES).items():
+        lines = []
+        for number in range(size):
+            scene, file = _draw_scene(rng), f"{name}-{number:05}.png"
+            draw(scene).save(folder / "images" / file)
+            lines.append(f"{file}\t" + " ".join(f"{e.colour} {e.shape}" for e in scene.meaning.entities))
+        write_lines(folder / f"{name}.en.tsv", lines)
+    write_text(folder / "README.md", "# Images of six shapes, with captions that name all of them\n")
+
+
+def _draw_scene(rng: Random) -> Scene:
+    """Draw a shape in each field of a grid."""
+    width, height, boxes = SIDE // COLUMNS, SIDE // ROWS, []
+    for field in range(ROWS * COLUMNS):
+        side = rng.randint(*SIDES)
+        row, column = divmod(field, COLUMNS)
+        x = column * width + rng.randint(2, width - 2 - side)
+        y = row * height + rng.randint(2, height - 2 - side)
+        boxes.append((Box(x, y, x + side, y + side),))
+    entities = tuple(Entity(rng.choice(SHAPES), rng.choice(COLOURS)) for _ in boxes)
+    return Scene(Meaning(entities), tuple(boxes), rng.getrandbits(31))

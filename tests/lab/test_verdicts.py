@@ -1,0 +1,153 @@
+"""Verdicts: what dots decide, in which words, and what follows from the sweep that they come from."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import random
+from pathlib import Path
+
+import pytest
+
+import regard.learn.lab
+from regard.common.bilingual import Text
+from regard.learn.lab import EXPERIMENTS
+from regard.learn.lab.bench import Bench
+from regard.learn.lab.findings import Part, Verdict
+from regard.learn.lab.sweep import Dots, Run, Sweep, best_rate
+from regard.learn.lab.verdicts import above, beyond
+
+CLAIM = Text("A is better.", "A가 낫다.")
+RESULTS = Path(regard.learn.lab.__file__).parent / "results"
+
+
+def judged(high: tuple[float, ...], low: tuple[float, ...], gain: float | None = None) -> Part:
+    return above(Dots("A", high), Dots("B", low, 8e-3, gain), CLAIM)
+
+
+def test_dots_that_do_not_overlap_decide() -> None:
+    part = judged((80.0, 82.0, 84.0), (70.0, 75.0, 79.0))
+    assert part.outcome == "holds"
+    assert part.reason.en == "A: 82.0 (80.0 … 84.0); B: 74.7 (70.0 … 79.0). Each seed of “A” is above each of “B”."
+    assert part.change.en == "a seed or a learning rate that lifts “B” by more than 1.0"
+    assert judged((70.0, 75.0, 79.0), (80.0, 82.0, 84.0)).outcome == "contradicted"
+
+
+def test_three_seeds_against_three_are_apart_by_chance_once_in_twenty_times() -> None:
+    values = (1.0, 2.0, 3.0, 4.0, 5.0, 6.0)
+    splits = [set(chosen) for chosen in itertools.combinations(values, 3)]
+    outcomes = [judged(tuple(s), tuple(v for v in values if v not in s)).outcome for s in splits]
+    assert outcomes.count("holds") == 1
+    assert outcomes.count("contradicted") == 1
+    assert len(outcomes) == 20
+
+
+def test_what_overlaps_is_undecided_and_says_how_many_seeds_would_do() -> None:
+    part = judged((80.0, 82.0, 84.0), (79.0, 80.5, 82.0))
+    assert part.outcome == "undecided"
+    assert part.reason.en.endswith("The seeds of the two overlap.")
+    assert part.change.en == "22 seeds of each, if they differ as these do"  # 15.7 · 3.125 / 1.5²
+    assert judged((80.0, 90.0), (80.0, 90.0)).change.en.startswith("more than a hundred seeds")
+
+
+def test_small_differences_are_none() -> None:
+    assert judged((80.3, 80.4, 80.5), (80.0, 80.1, 80.2)).outcome == "contradicted"
+    assert judged((80.9, 81.0, 81.2), (80.0, 80.1, 80.2)).outcome == "undecided"
+
+
+def test_one_seed_decides_nothing() -> None:
+    part = judged((90.0,), (10.0,))
+    assert part.outcome == "undecided"
+    assert "one seed" in part.reason.en
+
+
+def test_an_open_sweep_decides_only_if_the_gap_is_wide() -> None:
+    assert judged((80.0, 82.0, 84.0), (60.0, 61.0, 62.0), gain=1.0).outcome == "holds"
+    part = judged((80.0, 82.0, 84.0), (60.0, 61.0, 62.0), gain=6.0)
+    assert part.outcome == "undecided"
+    assert part.change.en == "a learning rate beyond 0.008"
+    assert above(Dots("A", (9.0, 9.1), 1.0, 50.0), Dots("B", (1.0, 1.1)), CLAIM).outcome == "holds", (
+        "the better is open"
+    )
+
+
+def test_a_bound_is_met_by_all_none_or_some() -> None:
+    assert [beyond(Dots("m", values), 0.5, CLAIM).outcome for values in ((0.6, 0.7), (0.4, 0.6), (0.1, 0.2))] == [
+        "holds",
+        "undecided",
+        "contradicted",
+    ]
+    part = beyond(Dots("m", (0.1, 0.45)), 0.5, CLAIM, is_above=False)
+    assert part.outcome == "holds"
+    assert part.reason.en == "m: 0.28 (0.10 … 0.45). Below 0.5 in 2 of 2."
+    assert part.change.en == "another bound: the nearest seed is at 0.45"
+
+
+def test_a_verdict_is_that_of_its_weakest_part() -> None:
+    text = Text("a", "가")
+    parts = {outcome: Part(outcome, text, text, text) for outcome in ("holds", "undecided", "contradicted")}
+    for names in itertools.product(parts, repeat=3):
+        wanted = next(name for name in ("contradicted", "undecided", "holds") if name in names)
+        assert Verdict(tuple(parts[name] for name in names)).outcome == wanted
+
+
+def sweep_of(valid: dict[float, float]) -> Sweep:
+    runs = tuple(Run("a", rate, 1, value, 1.0, {"chrF": value}) for rate, value in valid.items())
+    return Sweep({"a": "A"}, {"a": best_rate(runs)}, runs, {"a": "digest"})
+
+
+def test_a_sweep_is_open_where_its_best_rate_is_the_last() -> None:
+    closed = sweep_of({1e-3: 10.0, 2e-3: 30.0, 4e-3: 20.0})
+    assert closed.best == {"a": 2e-3}
+    assert closed.dots("a").gain is None
+    assert sweep_of({1e-3: 10.0, 2e-3: 30.0, 4e-3: 40.0}).dots("a").gain == pytest.approx(10.0)
+    assert sweep_of({1e-3: 40.0, 2e-3: 30.0, 4e-3: 20.0}).dots("a").gain == pytest.approx(10.0)
+    assert sweep_of({1e-3: 40.0, 2e-3: 30.0, 4e-3: 20.0}).dots("a", is_quality=False).gain is None
+    assert closed.board().rows == (("A", "10.0", "30.0*", "20.0"),)
+    assert closed.board().shades == ((3, 9, 6),)
+
+
+def test_sweeps_survive_json() -> None:
+    sweep = sweep_of({1e-3: 10.0, 2e-3: 30.0})
+    again = Sweep.of_shipped(json.loads(json.dumps(sweep.to_json())))
+    assert (again.best, again.recipes) == (sweep.best, sweep.recipes)
+    assert all(run.is_shipped for run in again.runs)
+    assert [(run.rate, run.valid, run.scores) for run in again.runs] == [
+        (r.rate, r.valid, r.scores) for r in sweep.runs
+    ]
+
+
+def test_verdicts_do_not_depend_on_the_order_of_seeds() -> None:
+    rng = random.Random(1)
+    for _ in range(200):
+        high, low = ([rng.gauss(mean, 3) for _ in range(3)] for mean in (50, rng.choice((40, 48, 50))))
+        part = judged(tuple(high), tuple(low))
+        rng.shuffle(high)
+        assert judged(tuple(high), tuple(reversed(low))) == part
+
+
+class _Recipes(Exception):
+    """Raised with the digests of an experiment's arms instead of training them."""
+
+
+def test_shipped_results_are_of_the_models_that_experiments_train(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A model that was changed since has to be trained again: `benchmarks/lab_rates.py`, `docs/make_experiments.py`."""
+
+    def stop(self: Bench, *_: object) -> object:
+        raise _Recipes(self.digests)
+
+    monkeypatch.setattr(Bench, "_search", stop)
+    monkeypatch.setattr(Bench, "data", lambda *_: tmp_path)
+    (tmp_path / "images").mkdir()
+    for name in ("train.ko", "test.ko", "test.en"):
+        (tmp_path / name).write_text("")
+    shipped = [path.stem for path in RESULTS.glob("*.json")]
+    assert shipped
+    for name in shipped:
+        values = json.loads((RESULTS / f"{name}.json").read_text("utf-8"))
+        with pytest.raises(_Recipes) as raised:
+            EXPERIMENTS[name].run(Bench(tmp_path, True, 1, 1, lambda _: None))
+        assert raised.value.args[0] == values["recipes"], name
+        assert {run["arm"] for run in values["runs"]} == set(values["recipes"]) == set(values["best"])

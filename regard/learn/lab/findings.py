@@ -54,7 +54,7 @@ class Verdict:
 
     @property
     def outcome(self) -> Outcome:
-        """That of the claim: it holds if every part does, and does not if one does not."""
+        """Outcome of the claim: it holds if every part does, and does not if one does not."""
         outcomes = {part.outcome for part in self.parts}
         return "contradicted" if "contradicted" in outcomes else "undecided" if "undecided" in outcomes else "holds"
 

@@ -108,7 +108,7 @@ class Bench:
                 for arm in recipes
             }
             spent = [r.seconds for arm in recipes for r in shipped[arm] if r.rate == best[arm]]
-            self._pool.forecast(sum(spent) / max(1, len(spent)) * len(recipes))
+            self._pool.forecast(sum(spent) / max(1, len(spent)) * len(recipes), len(recipes))
             runs = self._train(recipes, [(arm, best[arm], self.seed) for arm in recipes])
         measured = [self._measure(run, measure) if run.rate == best[run.arm] else run for run in runs]
         keys = {(run.arm, run.rate, run.seed) for run in measured}
@@ -172,10 +172,10 @@ class Bench:
 
 
 def _outcome(folder: Path) -> tuple[float, float]:
-    """Return the best validation score of a run, CIDEr-D of images or else chrF, and its seconds."""
+    """Return the best validation score of a run, CIDEr-D of images or else chrF, and its seconds with validation."""
     events = read(folder / "journal.jsonl")
     values = [event.get("cider", event.get("chrf")) for event in events if event["event"] == "valid"]
-    seconds = sum(float(event.get("seconds", 0)) for event in events if event["event"] == "end")
+    seconds = float(events[-1]["time"] - events[0]["time"]) if events else 0.0
     return max((value for value in values if value is not None), default=0.0), seconds
 
 

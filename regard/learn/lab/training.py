@@ -18,8 +18,8 @@ from regard.training.journal import read
 
 DIVERGED = "the gradient is infinite or NaN"
 """Part of the reason of a run that diverged, which is a result and not a failure."""
-TELL = 20.0
-"""Seconds between two lines on progress."""
+TELL, STARTUP = 20.0, 8.0
+"""Seconds between two lines on progress; of a run, to start its process, read the data, and report at its end."""
 
 
 @dataclass(frozen=True)
@@ -46,9 +46,9 @@ class TrainingPool:
         self._workers, self._say = workers, say
         self._running, self._is_stopped = set[subprocess.Popen[bytes]](), False
 
-    def forecast(self, seconds: float) -> None:
-        """Say how long so many seconds of training will take, one thread each."""
-        minutes = max(0.1, seconds / self._workers / 60)
+    def forecast(self, seconds: float, runs: int) -> None:
+        """Say how long so many runs will take that train for so many seconds in all, one thread each."""
+        minutes = (seconds + STARTUP * runs) / self._workers / 60
         self._say(f"training: about {minutes:.1f} min, by the shipped results")
 
     def train(self, jobs: Sequence[Job]) -> dict[Path, str]:

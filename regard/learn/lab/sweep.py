@@ -69,10 +69,9 @@ class Sweep:
         return sorted((r for r in self.runs if (r.arm, r.rate) == (arm, self.best[arm])), key=lambda run: run.seed)
 
     def rates(self, arm: str) -> dict[float, float]:
-        """Return the mean validation score of an arm at each of its rates, in order."""
-        runs = [run for run in self.runs if run.arm == arm]
-        by_rate = {rate: [run.valid for run in runs if run.rate == rate] for rate in sorted({run.rate for run in runs})}
-        return {rate: sum(values) / len(values) for rate, values in by_rate.items()}
+        """Return the validation score of an arm's first seed at each of its rates, in order."""
+        runs = sorted((run for run in self.runs if run.arm == arm), key=lambda run: (run.rate, -run.seed))
+        return {run.rate: run.valid for run in runs}
 
     def dots(self, arm: str, score: str = "chrF", name: Words = "", is_quality: bool = True) -> Dots:
         """Return a score of an arm at its best rate; a run that diverged counts as 0.

@@ -27,8 +27,8 @@ LABELS = read_texts(
             "one_seed",
             "full",
             "at_length",
-            "on_the_way",
         ),
+        *("on_the_way", "own", "shipped"),
     ),
 )
 """Texts that several experiments have: labels of tables and plots, outcomes with their reasons, summary of training."""

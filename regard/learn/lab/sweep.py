@@ -108,9 +108,13 @@ class Sweep:
 
     def plot(self, title: Words, score: str = "chrF", arms: Iterable[str] = (), x_label: Words = "") -> Plot:
         """Return a plot of a score with a place for each arm and a dot for each seed, of two kinds: own and shipped."""
-        shown = list(arms or self.names)
+        shown, is_mixed = list(arms or self.names), any(run.is_shipped for run in self.runs)
         curves = [
-            Curve(title, ((float(place), run.scores.get(score, 0.0)),), paint=int(run.is_shipped))
+            Curve(
+                LABELS["shipped" if run.is_shipped else "own"] if is_mixed else title,
+                ((float(place), run.scores.get(score, 0.0)),),
+                paint=int(run.is_shipped),
+            )
             for place, arm in enumerate(shown)
             for run in self.chosen(arm)
         ]

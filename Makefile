@@ -4,7 +4,7 @@ BIN := .venv/bin
 unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo quick affected test coverage fuzz slow check fix hooks constraints clean bench-train bench-translate bench-runtime \
-  bench-million gpu library page page-real
+  bench-million gpu library page page-real site
 
 demo: .venv/ready  ## install, then train, score, translate and draw on the built-in sample
 	$(BIN)/regard demo
@@ -85,6 +85,10 @@ SAMPLE := --source runs/demo/data/train.ko --target runs/demo/data/train.en \
   --valid-source runs/demo/data/valid.ko --valid-target runs/demo/data/valid.en
 SMALL := --set model.encoder.size=64 --set model.encoder.embedding=64 --set model.decoder.size=128 --set model.decoder.embedding=64 \
   --set tokenizer.size=1000 --set batching.tokens=1024 --set schedule.warmup=100 --set schedule.peak=8e-3 --set training.updates=1000
+
+site: .venv/ready  ## the documentation in English and Korean, into build/site/: open build/site/index.html
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[site]'
+	$(BIN)/sphinx-build --quiet --fail-on-warning --keep-going -c site -d build/doctrees docs build/site
 
 page: .venv/ready  ## all that is trained for the documentation: docs/translator.html and the figures of the READMEs; half an hour
 	$(BIN)/regard demo

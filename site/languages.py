@@ -1,0 +1,63 @@
+"""The second language of the site: Korean pages are below ko/, with their own navigation, and say so to browsers."""
+
+from __future__ import annotations
+
+import gettext
+import json
+from pathlib import Path
+from typing import Any
+
+import sphinx
+from sphinx import addnodes
+from sphinx.environment.adapters.toctree import TocTree
+
+KOREAN = {
+    "Search": "검색",
+    "Skip to content": "본문으로 건너뛰기",
+    "Back to top": "맨 위로",
+    "On this page": "이 문서의 내용",
+    "Next": "다음",
+    "Previous": "이전",
+    "Home": "처음",
+    "Error": "오류",
+    "Please activate JavaScript to enable the search functionality.": "검색하려면 JavaScript를 켜세요.",
+}
+"""The words of the theme; those of Sphinx itself are translated by Sphinx."""
+LOCALE = Path(sphinx.__file__).parent / "locale"
+
+
+def set_language(app: Any, pagename: str, templatename: str, context: dict[str, Any], doctree: Any) -> None:
+    """Give a page its language, the address of its counterpart, and, if it is Korean, words and navigation in Korean."""
+    korean = pagename.startswith("ko/")
+    other = pagename.removeprefix("ko/") if korean else f"ko/{pagename}"
+    pages = {*app.env.found_docs, "search", *app.config.html_additional_pages}
+    context["is_translated"] = other in pages
+    context["counterpart"] = other if other in pages else "index" if korean else "ko/index"
+    context["language"] = "ko" if korean else "en"
+    context["own_start"], context["own_search"] = ("ko/index", "ko/search") if korean else ("index", "search")
+    if korean:
+        sphinx_words = gettext.translation("sphinx", str(LOCALE), ["ko"])
+        context["gettext"] = context["_"] = lambda text: KOREAN.get(text) or sphinx_words.gettext(text)
+        context["toctree"] = lambda **options: _navigation(app, pagename, options)
+
+
+def _navigation(app: Any, pagename: str, options: dict[str, Any]) -> str:
+    """Return the tree of pages that starts at ko/index."""
+    page = pagename if pagename in app.env.found_docs else "ko/index"
+    options = {"prune": False, "maxdepth": -1, "titles_only": True, "includehidden": True, **options}
+    tree = addnodes.compact_paragraph("", "", toctree=True)
+    for node in app.env.get_doctree("ko/index").findall(addnodes.toctree):
+        resolved = TocTree(app.env).resolve(page, app.builder, node, **options)
+        if resolved is not None:
+            tree += resolved.children
+    return str(app.builder.render_partial(tree)["fragment"]) if len(tree) else ""
+
+
+def search_words() -> str:
+    """Return the words of the search page in Korean, as the script that Sphinx ships."""
+    words = json.loads(
+        (LOCALE / "ko" / "LC_MESSAGES" / "sphinx.js").read_text(encoding="utf-8")[
+            len("Documentation.addTranslations(") : -2
+        ]
+    )
+    return f"Documentation.addTranslations({json.dumps(words, ensure_ascii=False)});\n"

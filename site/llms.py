@@ -1,0 +1,36 @@
+"""llms.txt: a list of all pages with a sentence about each, for programs that read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from docutils import nodes
+from sphinx import addnodes
+
+SUMMARY = (
+    "Regard is a sequence-to-sequence toolkit with attention at its centre, on PyTorch: it trains translators and image "
+    "captioners on one machine, translates, shows attention, and exports models to files, pages and servers. "
+    "Python package and command: `regard`."
+)
+LENGTH = 200
+
+
+def write(app: Any, exception: Exception | None) -> None:
+    """Write llms.txt, in the order of the two start pages."""
+    if exception is None and app.builder.name == "html":
+        parts = ["# Regard", f"> {SUMMARY}"]
+        for start in ("index", "ko/index"):
+            for node in app.env.get_doctree(start).findall(addnodes.toctree):
+                lines = [_line(app, page) for _, page in node["entries"] if page in app.env.found_docs]
+                if lines:
+                    parts.append("\n".join([f"## {node.get('caption') or 'More'}", "", *lines]))
+        (Path(app.outdir) / "llms.txt").write_text("\n\n".join(parts) + "\n", encoding="utf-8")
+
+
+def _line(app: Any, page: str) -> str:
+    title = app.env.titles[page].astext()
+    paragraph = next(iter(app.env.get_doctree(page).findall(nodes.paragraph)), None)
+    text = " ".join(paragraph.astext().split()) if paragraph is not None else ""
+    short = text if len(text) <= LENGTH else text[:LENGTH].rsplit(" ", 1)[0] + " …"
+    return f"- [{title}]({app.builder.get_target_uri(page)}){f': {short}' if short else ''}"

@@ -35,6 +35,7 @@ DARK = {"color-brand-primary": "#7cc0ee", "color-brand-content": "#7cc0ee", "col
 html_theme_options = {"light_css_variables": COLOURS, "dark_css_variables": DARK, "top_of_page_buttons": []}
 myst_heading_anchors = 6
 myst_enable_extensions = ["colon_fence", "attrs_inline"]
+smartquotes = False  # options begin with --
 default_role = "code"  # docstrings write `name` as Markdown does
 autodoc_typehints = "signature"
 autodoc_default_options = {"exclude-members": "model_config,model_post_init,__init__"}
@@ -49,5 +50,6 @@ def setup(app: Any) -> None:
     app.connect("source-read", reference.fill)
     app.connect("autodoc-process-docstring", reference.clean_docstring)
     app.connect("html-page-context", languages.set_language, priority=400)  # before the theme draws the navigation
+    app.connect("build-finished", languages.name_landmarks)
     app.connect("build-finished", live.write)
     app.connect("build-finished", llms.write)

@@ -23,6 +23,8 @@ KOREAN = {
     "Please activate JavaScript to enable the search functionality.": "검색하려면 JavaScript를 켜세요.",
 }
 """The words of the theme; those of Sphinx itself are translated by Sphinx."""
+LABELS = {"sidebar-drawer": ("Pages", "문서 목록"), "toc-drawer": ("On this page", "이 문서의 내용")}
+"""Names of the theme's landmarks, for screen readers."""
 LOCALE = Path(sphinx.__file__).parent / "locale"
 
 
@@ -39,6 +41,20 @@ def set_language(app: Any, pagename: str, templatename: str, context: dict[str, 
         sphinx_words = gettext.translation("sphinx", str(LOCALE), ["ko"])
         context["gettext"] = context["_"] = lambda text: KOREAN.get(text) or sphinx_words.gettext(text)
         context["toctree"] = lambda **options: _navigation(app, pagename, options)
+
+
+def name_landmarks(app: Any, exception: Exception | None) -> None:
+    """Give the theme's landmarks their names, and the captions of the navigation their level."""
+    if exception is not None or app.builder.name != "html":
+        return
+    for path in Path(app.outdir).rglob("*.html"):
+        text = before = path.read_text(encoding="utf-8")
+        is_korean = '<html class="no-js" lang="ko"' in text
+        for name, words in LABELS.items():
+            text = text.replace(f'<aside class="{name}', f'<aside aria-label="{words[is_korean]}" class="{name}')
+        text = text.replace('<p class="caption" role="heading">', '<p class="caption" role="heading" aria-level="2">')
+        if text != before:
+            path.write_text(text, encoding="utf-8")
 
 
 def _navigation(app: Any, pagename: str, options: dict[str, Any]) -> str:

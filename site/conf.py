@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 from pathlib import Path
 from typing import Any
@@ -25,10 +26,11 @@ html_css_files, html_js_files = ["site.css"], ["site.js", "start.js"]
 html_copy_source, html_show_search_summary = False, False  # summaries would be fetched, which a page from disk may not
 html_use_index, html_show_copyright = False, False
 html_search_language, html_search_scorer = "en", str(HERE / "scorer.js")
-html_additional_pages = {"ko/search": "search.html"}
+html_additional_pages = {languages.SEARCH: "search.html"}
 html_sidebars = {
-    "**": ["sidebar/brand.html", "sidebar/languages.html", "sidebar/search.html", "sidebar/scroll-start.html"]
-    + ["sidebar/navigation.html", "sidebar/scroll-end.html"]
+    "**": [
+        f"sidebar/{part}.html" for part in ("brand", "languages", "search", "scroll-start", "navigation", "scroll-end")
+    ]
 }
 COLOURS = {"color-brand-primary": "#1b5e8c", "color-brand-content": "#1b5e8c", "color-brand-visited": "#6b4a9c"}
 DARK = {"color-brand-primary": "#7cc0ee", "color-brand-content": "#7cc0ee", "color-brand-visited": "#c3a6f0"}
@@ -44,12 +46,17 @@ toc_object_entries_show_parents = "hide"
 nitpicky = False  # types of other packages have no page here
 
 
+logging.getLogger("fontTools").setLevel(logging.ERROR)  # it tells of each glyph that a page leaves out
+
+
 def setup(app: Any) -> None:
     """Add what Sphinx lacks: pages from the program, a second language, search in Korean, the translator, llms.txt."""
     app.add_search_language(SearchBothLanguages)
     app.connect("source-read", reference.fill)
     app.connect("autodoc-process-docstring", reference.clean_docstring)
+    app.connect("doctree-read", llms.summarise)
     app.connect("html-page-context", languages.set_language, priority=400)  # before the theme draws the navigation
     app.connect("build-finished", languages.name_landmarks)
+    app.connect("build-finished", languages.write_words)
     app.connect("build-finished", live.write)
     app.connect("build-finished", llms.write)

@@ -1,8 +1,8 @@
 """Search in both languages: English words are stemmed; Hangul is searched by pairs of syllables.
 
 Korean words carry particles and stand in compounds: 어텐션은, 크로스어텐션. The index holds each pair of neighbouring
-syllables (~어텐, ~텐션, ~션은) and each syllable (~층~). A query asks for all pairs of its words, without their particles. With the sign before it
-a pair has three characters: Sphinx lets a page lack terms of one or two.
+syllables (~어텐, ~텐션, ~션은) and each syllable (~층~). A query asks for all pairs of its words, without their
+particles. With the sign before it a pair has three characters: Sphinx lets a page lack terms of one or two.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ function splitQuery(query) {
   return words.flatMap((word) => {
     if (!/[가-힣]/.test(word)) return [word];
     if (word.length === 1) return ["~" + word + "~"];
-    const stem = word.replace(/(?<=..)(에서|에게|으로|부터|까지|처럼|보다|은|는|이|가|을|를|의|에|로|와|과|도|만)$/u, "");
+    const stem = word.replace(/(?<=..)(에서|에게|으로|부터|까지|보다|은|는|이|가|을|를|의|에|로|와|과|도|만)$/u, "");
     return [...stem].slice(1).map((syllable, i) => "~" + stem[i] + syllable);
   });
 }

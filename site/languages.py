@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gettext
-import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -23,20 +23,23 @@ KOREAN = {
     "Please activate JavaScript to enable the search functionality.": "검색하려면 JavaScript를 켜세요.",
 }
 """The words of the theme; those of Sphinx itself are translated by Sphinx."""
+SEARCH = "search-ko"
+"""The Korean search page: beside the English one, since Sphinx writes links of results as from there."""
 LABELS = {"sidebar-drawer": ("Pages", "문서 목록"), "toc-drawer": ("On this page", "이 문서의 내용")}
 """Names of the theme's landmarks, for screen readers."""
 LOCALE = Path(sphinx.__file__).parent / "locale"
 
 
 def set_language(app: Any, pagename: str, templatename: str, context: dict[str, Any], doctree: Any) -> None:
-    """Give a page its language, the address of its counterpart, and, if it is Korean, words and navigation in Korean."""
-    korean = pagename.startswith("ko/")
+    """Give a page its language and the address of its counterpart; a Korean one, words and navigation in Korean."""
+    korean = pagename.startswith("ko/") or pagename == SEARCH
     other = pagename.removeprefix("ko/") if korean else f"ko/{pagename}"
-    pages = {*app.env.found_docs, "search", *app.config.html_additional_pages}
+    other = {"search": SEARCH, SEARCH: "search"}.get(pagename, other)
+    pages = {*app.env.found_docs, "search", SEARCH}
     context["is_translated"] = other in pages
     context["counterpart"] = other if other in pages else "index" if korean else "ko/index"
     context["language"] = "ko" if korean else "en"
-    context["own_start"], context["own_search"] = ("ko/index", "ko/search") if korean else ("index", "search")
+    context["own_start"], context["own_search"] = ("ko/index", SEARCH) if korean else ("index", "search")
     if korean:
         sphinx_words = gettext.translation("sphinx", str(LOCALE), ["ko"])
         context["gettext"] = context["_"] = lambda text: KOREAN.get(text) or sphinx_words.gettext(text)
@@ -59,7 +62,7 @@ def name_landmarks(app: Any, exception: Exception | None) -> None:
 
 def _navigation(app: Any, pagename: str, options: dict[str, Any]) -> str:
     """Return the tree of pages that starts at ko/index."""
-    page = pagename if pagename in app.env.found_docs else "ko/index"
+    page = pagename if pagename in app.env.found_docs else "index"  # the search page lies beside it
     options = {"prune": False, "maxdepth": -1, "titles_only": True, "includehidden": True, **options}
     tree = addnodes.compact_paragraph("", "", toctree=True)
     for node in app.env.get_doctree("ko/index").findall(addnodes.toctree):
@@ -69,11 +72,7 @@ def _navigation(app: Any, pagename: str, options: dict[str, Any]) -> str:
     return str(app.builder.render_partial(tree)["fragment"]) if len(tree) else ""
 
 
-def search_words() -> str:
-    """Return the words of the search page in Korean, as the script that Sphinx ships."""
-    words = json.loads(
-        (LOCALE / "ko" / "LC_MESSAGES" / "sphinx.js").read_text(encoding="utf-8")[
-            len("Documentation.addTranslations(") : -2
-        ]
-    )
-    return f"Documentation.addTranslations({json.dumps(words, ensure_ascii=False)});\n"
+def write_words(app: Any, exception: Exception | None) -> None:
+    """Copy the script with the words of the Korean search page, which Sphinx ships."""
+    if exception is None and app.builder.name == "html":
+        shutil.copy(LOCALE / "ko" / "LC_MESSAGES" / "sphinx.js", Path(app.outdir) / "_static" / "ko-words.js")

@@ -9,8 +9,8 @@ from docutils import nodes
 from sphinx import addnodes
 
 SUMMARY = (
-    "Regard is a sequence-to-sequence toolkit with attention at its centre, on PyTorch: it trains translators and image "
-    "captioners on one machine, translates, shows attention, and exports models to files, pages and servers. "
+    "Regard is a sequence-to-sequence toolkit with attention at its centre, on PyTorch: it trains translators and "
+    "image captioners on one machine, translates, shows attention, and exports models to files, pages and servers. "
     "Python package and command: `regard`."
 )
 LENGTH = 200
@@ -28,9 +28,14 @@ def write(app: Any, exception: Exception | None) -> None:
         (Path(app.outdir) / "llms.txt").write_text("\n\n".join(parts) + "\n", encoding="utf-8")
 
 
-def _line(app: Any, page: str) -> str:
-    title = app.env.titles[page].astext()
-    paragraph = next(iter(app.env.get_doctree(page).findall(nodes.paragraph)), None)
+def summarise(app: Any, doctree: nodes.document) -> None:
+    """Keep the beginning of a page's first paragraph, when the page is read."""
+    paragraph = next(iter(doctree.findall(nodes.paragraph)), None)
     text = " ".join(paragraph.astext().split()) if paragraph is not None else ""
     short = text if len(text) <= LENGTH else text[:LENGTH].rsplit(" ", 1)[0] + " …"
-    return f"- [{title}]({app.builder.get_target_uri(page)}){f': {short}' if short else ''}"
+    app.env.metadata[app.env.docname]["summary"] = short
+
+
+def _line(app: Any, page: str) -> str:
+    summary = app.env.metadata[page].get("summary", "")
+    return f"- [{app.env.titles[page].astext()}]({app.builder.get_target_uri(page)}){f': {summary}' if summary else ''}"

@@ -1,4 +1,4 @@
-"""Reference pages from the program itself: commands, public names of Python, endpoints, C functions, JavaScript types."""
+"""Reference pages from the program itself: commands, public names of Python, endpoints of the server."""
 
 from __future__ import annotations
 
@@ -44,13 +44,21 @@ def commands() -> str:
 
 
 def _command(name: str, command: Any) -> Iterator[str]:
-    context = command.make_context(name, [], resilient_parsing=True)
+    context, parameters = parameters_of(name, command)
     yield f"## {name}"
     yield f"```text\n{' '.join([name, *command.collect_usage_pieces(context)])}\n```"
     yield _paragraphs(command.help or "")
-    rows = [row for parameter in command.params if (row := _row(parameter, context))]
+    rows = [row for parameter in parameters if (row := _row(parameter, context))]
     if rows:
         yield "\n".join(["| argument or option | meaning |", "|---|---|", *rows])
+
+
+def parameters_of(name: str, command: Any) -> tuple[Any, list[Any]]:
+    """Return the context of a command, and its arguments and options, those generated from settings too."""
+    context = command.make_context(name, [], resilient_parsing=True)
+    search = [*getattr(command, "search_params", [])]  # made when a command is called with them
+    own = [parameter for parameter in command.params if parameter.name not in {option.name for option in search}]
+    return context, own + search
 
 
 def _row(parameter: Any, context: Any) -> str:
@@ -115,19 +123,15 @@ def _directive(path: str, value: Any) -> list[str]:
 
 def data_docs(room: str, name: str) -> list[str]:
     """Return the text below the assignment of a public name that is neither class nor function."""
-    from sphinx.pycode import ModuleAnalyzer
-
     tree = ast.parse(Path(importlib.import_module(room).__file__ or "").read_text(encoding="utf-8"))
-    modules = [room]
-    modules += [
-        node.module or ""
-        for node in ast.walk(tree)
-        if isinstance(node, ast.ImportFrom) and name in {alias.asname or alias.name for alias in node.names}
-    ]
-    for module in modules:
-        docs = ModuleAnalyzer.for_module(module).find_attr_docs()
-        if ("", name) in docs:
-            return list(docs["", name])
+    for node, after in zip(tree.body, tree.body[1:], strict=False):
+        targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
+        if name in {target.id for target in targets if isinstance(target, ast.Name)}:
+            text = after.value.value if isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant) else ""
+            return inspect.cleandoc(str(text)).split("\n") if text else []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module and name in {alias.name for alias in node.names}:
+            return data_docs(node.module, name)
     return []
 
 
@@ -145,7 +149,8 @@ def _block(block: str) -> str:
         return block
     if re.search(r"^\s+\S", block, re.MULTILINE):
         return "::\n\n" + "\n".join(f"    {line}" for line in block.split("\n"))
-    return re.sub(r"(?<=\w)_(?!\w)|(?<!`)[*|](?!`)", r"\\\g<0>", block)
+    parts = re.split(r"(`[^`]*`)", block)
+    return "".join(part if part[:1] == "`" else re.sub(r"(?<=\w)_(?!\w)|[*|]", r"\\\g<0>", part) for part in parts)
 
 
 def http() -> str:

@@ -52,12 +52,14 @@ ENCODERS: dict[type[Settings], Any] = {
     ViTEncoderSettings: ViTEncoder,
     TimmEncoderSettings: TimmEncoder,
 }
+"""Encoder class of each kind of settings."""
 DECODERS: dict[type[Settings], Any] = {
     TransformerDecoderSettings: TransformerDecoder,
     RecurrentDecoderSettings: RecurrentDecoder,
     NoAttentionDecoderSettings: NoAttentionDecoder,
     ConvolutionalDecoderSettings: ConvolutionalDecoder,
 }
+"""Decoder class of each kind of settings."""
 
 
 class ModelSettings(Settings):

@@ -37,3 +37,4 @@ def _experiment(module: ModuleType) -> Experiment:
 EXPERIMENTS: dict[str, Experiment] = {
     experiment.name: experiment for experiment in map(_experiment, (*_RECURRENT, *_TRANSFORMER))
 }
+"""Experiments by name."""

@@ -40,6 +40,7 @@ def set_language(app: Any, pagename: str, templatename: str, context: dict[str, 
     context["counterpart"] = other if other in pages else "index" if korean else "ko/index"
     context["language"] = "ko" if korean else "en"
     context["own_start"], context["own_search"] = ("ko/index", SEARCH) if korean else ("index", "search")
+    context["master_doc"] = context["own_start"]  # where the brand leads
     if korean:
         sphinx_words = gettext.translation("sphinx", str(LOCALE), ["ko"])
         context["gettext"] = context["_"] = lambda text: KOREAN.get(text) or sphinx_words.gettext(text)

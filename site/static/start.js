@@ -33,16 +33,21 @@
     translator = await window.regard.load({ wasm, model });
     delete window.regardFiles;
     message.hidden = true;
+    message.setAttribute("role", "status");
     translate();
     root.dataset.loaded = "";
   }
 
   function translate() {
     const text = input.value.trim();
+    input.style.height = "auto";
+    input.style.height = `${input.scrollHeight + 2}px`;
     figure.hidden = !text || !translator;
-    if (figure.hidden) { output.textContent = ""; return; }
+    if (figure.hidden) { output.textContent = ""; message.hidden = true; return; }
     const [translation] = translator.translate(text, { attention: "cross", alignments: true });
     output.textContent = translation.text;
+    message.hidden = !translation.doubtful;
+    message.textContent = korean ? "모델이 배우지 않은 문장이어서 번역이 틀렸을 수 있습니다." : "The model has not learnt such sentences; the translation may be wrong.";
     shown = { translation, weights: wordWeights(translation) };
     draw();
   }
@@ -83,9 +88,10 @@
   /** Draw the lines of one word of the translation, or of all. */
   function connect(only) {
     const box = lines.getBoundingClientRect();
+    const isCrowded = source.clientHeight > 1.6 * source.firstElementChild.clientHeight; // several rows of words: lines on demand
     const place = (node, edge) => { const at = node.getBoundingClientRect(); return [(at.left + at.right) / 2 - box.left, at[edge] - box.top]; };
     lines.setAttribute("viewBox", `0 0 ${box.width} ${box.height}`);
-    lines.replaceChildren(...shown.weights.flatMap((weights, row) => (only === undefined || only === row ? weights : []).flatMap((weight, column) => {
+    lines.replaceChildren(...shown.weights.flatMap((weights, row) => ((only === undefined ? !isCrowded : only === row) ? weights : []).flatMap((weight, column) => {
       if (weight < FAINT || !source.children[column]) return [];
       const [x, y] = place(source.children[column], "bottom"), [u, v] = place(target.children[row], "top");
       const path = document.createElementNS("http://www.w3.org/2000/svg", "path");

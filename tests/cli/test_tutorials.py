@@ -111,7 +111,7 @@ def prepare(page: str) -> None:
 
 RESULTS = {
     "translator.md": ["runs/first/report.html", "translated.en"],
-    "strings.md": ["strings.en-ko.jsonl", "drafts.jsonl"],
+    "strings.md": ["strings.en-ko.jsonl", "drafts.jsonl", "ko.new.po"],
     "captions.md": ["caption.html"],
     "compare.md": ["compared/report.html", "pair/report.html"],
     "phone.md": ["translator.html", "translator.regard"],
@@ -160,6 +160,12 @@ def test_strings_become_pairs_and_open_strings_lines(regard: Command) -> None:
     pairs = [json.loads(line) for line in Path("strings.en-ko.jsonl").read_text(encoding="utf-8").splitlines()]
     assert pairs[7] == {"source": "Open file 7 of %d", "target": "7번 파일 %d개"}
     assert len(pairs) == LINES, "no header, no fuzzy string, no plural forms"
+    drafts = [{"text": 'Öffne "x"\n', "doubtful": False}]
+    Path("drafts.jsonl").write_text("\n".join(map(json.dumps, drafts)), encoding="utf-8")
+    run(regard, list(lines_of("strings.md"))[4])
+    before, after = (Path(name).read_text(encoding="utf-8").rstrip() for name in ("ko.po", "ko.new.po"))
+    empty, filled = '7 of %d\\n"\nmsgstr ""', '7 of %d\\n"\nmsgstr "Öffne \\"x\\"\\n"'
+    assert after.replace('#, fuzzy\nmsgid "Open \\"', 'msgid "Open \\"') == before.replace(empty, filled)
     assert [json.loads(line) for line in Path("open.jsonl").read_text(encoding="utf-8").splitlines()] == [
         {"text": 'Open "file" 7 of %d\n'}
     ]

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import importlib
 from pathlib import Path
 from typing import Any
 
+import live
 import pytest
 
 pytestmark = pytest.mark.system
-SITE = Path(__file__).parents[2] / "site"
 PAIRS = {"나는 빵을 먹고 있었다": "I was eating bread", "나는 집에 간다": "I go home"}
 
 
-def test_it_translates_the_sentences_of_the_demonstration(
-    browser: Any, wasm: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.syspath_prepend(str(SITE))
-    live: Any = importlib.import_module("live")
+def test_it_translates_the_sentences_of_the_demonstration(browser: Any, wasm: Path, tmp_path: Path) -> None:
     file = tmp_path / "translator.html"
     file.write_text(live.page(wasm.read_bytes()), encoding="utf-8")
     assert file.stat().st_size < 2_500_000

@@ -1,4 +1,4 @@
-"""The site: its modules, which are no package, and the site built once for all tests of it."""
+"""The site, built once for all tests of it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ import pytest
 from regard.runtime import native
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "site"))
 
 
 @pytest.fixture(scope="session")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
 KOREAN = sorted((DOCS / "ko").rglob("*.md"))
 PAGES = sorted(path for path in DOCS.rglob("*.md") if "log" not in path.parts)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import inspect
 import re
 import runpy
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 import reference
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[1]
 PAGES = {path.name: path.read_text(encoding="utf-8") for path in (ROOT / "docs" / "reference").glob("*.md")}
 COMMANDS = dict(reference.command_tree())
 NAMES = {f"{room}.{name}": value for room, name, value in reference.public_names()}
@@ -19,11 +20,16 @@ INNER = {"regard.cli", "regard.common.shapes"}
 """Packages and modules with `__all__` that are not for users: the command line itself, annotations."""
 
 
+@cache
+def commands_page() -> str:
+    return reference.commands()
+
+
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_command_and_option_is_described(name: str) -> None:
     command = COMMANDS[name]
     assert command.help, name
-    page = reference.commands()
+    page = commands_page()
     assert f"## {name}\n" in page
     for parameter in reference.parameters_of(name, command)[1]:
         assert not getattr(parameter, "hidden", False), f"{name}: {parameter.name} is hidden"

@@ -44,7 +44,20 @@ def set_language(app: Any, pagename: str, templatename: str, context: dict[str, 
     if korean:
         sphinx_words = gettext.translation("sphinx", str(LOCALE), ["ko"])
         context["gettext"] = context["_"] = lambda text: KOREAN.get(text) or sphinx_words.gettext(text)
+        context["prev"], context["next"] = _neighbours(app, pagename)
         context["toctree"] = lambda **options: _navigation(app, pagename, options)
+
+
+def _neighbours(app: Any, pagename: str) -> list[dict[str, str] | None]:
+    """Return the Korean pages before and after one, in the order of the navigation."""
+    order = ["ko/index", *(page for page in app.env.toctree_includes["ko/index"] if page.startswith("ko/"))]
+    near: list[str | None] = [None, *order, None]
+    at = near.index(pagename) if pagename in order else 0
+    pages = [near[at - 1], near[at + 1]] if at else [None, None]
+    return [
+        page and {"link": app.builder.get_relative_uri(pagename, page), "title": app.env.titles[page].astext()}
+        for page in pages
+    ]
 
 
 def name_landmarks(app: Any, exception: Exception | None) -> None:

@@ -1,7 +1,8 @@
-"""llms.txt: a list of all pages with a sentence about each, for programs that read."""
+"""The beginning of each page: in llms.txt, the list of pages for programs that read, and beside results of a search."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,9 @@ def write(app: Any, exception: Exception | None) -> None:
                 if lines:
                     parts.append("\n".join([f"## {node.get('caption') or 'More'}", "", *lines]))
         (Path(app.outdir) / "llms.txt").write_text("\n\n".join(parts) + "\n", encoding="utf-8")
+        summaries = {app.builder.get_target_uri(page): _summary(app, page) for page in sorted(app.env.found_docs)}
+        script = f"window.summaries = {json.dumps(summaries, ensure_ascii=False)};\n"
+        (Path(app.outdir) / "_static" / "summaries.js").write_text(script, encoding="utf-8")
 
 
 def summarise(app: Any, doctree: nodes.document) -> None:
@@ -33,9 +37,13 @@ def summarise(app: Any, doctree: nodes.document) -> None:
     paragraph = next(iter(doctree.findall(nodes.paragraph)), None)
     text = " ".join(paragraph.astext().split()) if paragraph is not None else ""
     short = text if len(text) <= LENGTH else text[:LENGTH].rsplit(" ", 1)[0] + " …"
-    app.env.metadata[app.env.docname]["summary"] = short
+    app.env.metadata[app.env.docname]["beginning"] = short
 
 
 def _line(app: Any, page: str) -> str:
-    summary = app.env.metadata[page].get("summary", "")
+    summary = _summary(app, page)
     return f"- [{app.env.titles[page].astext()}]({app.builder.get_target_uri(page)}){f': {summary}' if summary else ''}"
+
+
+def _summary(app: Any, page: str) -> str:
+    return str(app.env.metadata[page].get("beginning", ""))

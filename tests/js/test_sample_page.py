@@ -25,3 +25,15 @@ def test_it_translates_the_sentences_of_the_demonstration(browser: Any, wasm: Pa
     for line, expected in enumerate(PAIRS.values(), 1):
         page.locator(f"#translation p:nth-child({line})", has_text=expected).wait_for()
     assert requests == []
+
+
+def test_its_model_can_be_taken_out_of_it(wasm: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`make page` does this with the page of a new model."""
+    before = live.MODEL
+    text = live.page(wasm.read_bytes())
+    monkeypatch.setattr(live, "MODEL", tmp_path / before.name)
+    live.take_apart(text)
+    assert (tmp_path / before.name).read_bytes() == before.read_bytes()
+    about = before.with_suffix(".json").read_text(encoding="utf-8")
+    assert (tmp_path / before.with_suffix(".json").name).read_text(encoding="utf-8") == about
+    assert live.page(wasm.read_bytes()) == text

@@ -151,6 +151,7 @@ def test_search_finds_words_with_particles_and_in_compounds(site: Path, context:
     page.wait_for_selector("#search-results li a")
     first = page.locator("#search-results li a").first.get_attribute("href")
     assert first.startswith("ko/")
+    assert page.locator("#search-results li p", has_text="어텐션은 부드러운 사전입니다").count() == 1
     assert (site / first.partition("#")[0]).is_file()
     find = "word => Search._performSearch(...Search._parseQuery(word)).map(result => result[0])"
     for word, expected in WORDS.items():

@@ -55,7 +55,7 @@ def _neighbours(app: Any, pagename: str) -> list[dict[str, str] | None]:
     at = near.index(pagename) if pagename in order else 0
     pages = [near[at - 1], near[at + 1]] if at else [None, None]
     return [
-        page and {"link": app.builder.get_relative_uri(pagename, page), "title": app.env.titles[page].astext()}
+        {"link": app.builder.get_relative_uri(pagename, page), "title": app.env.titles[page].astext()} if page else None
         for page in pages
     ]
 

@@ -76,9 +76,13 @@ def _paragraphs(text: str) -> str:
 
 
 def _plain(text: str) -> str:
-    """Escape what Markdown would take for markup, outside of code."""
+    """Escape what Markdown would take for markup, outside of code; names of options become code."""
     parts = re.split(r"(`[^`]*`)", text)
-    return "".join(part if part.startswith("`") else re.sub(r"([*_<>\[\]])", r"\\\1", part) for part in parts)
+    return "".join(part if part.startswith("`") else _escape(part) for part in parts)
+
+
+def _escape(text: str) -> str:
+    return re.sub(r"(?<![\w-])--[a-z][a-z-]*", r"`\g<0>`", re.sub(r"([*_<>\[\]])", r"\\\1", text))
 
 
 def _code(text: str) -> str:
@@ -129,9 +133,9 @@ def data_docs(room: str, name: str) -> list[str]:
         if name in {target.id for target in targets if isinstance(target, ast.Name)}:
             text = after.value.value if isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant) else ""
             return inspect.cleandoc(str(text)).split("\n") if text else []
-    for node in ast.walk(tree):
-        if isinstance(node, ast.ImportFrom) and node.module and name in {alias.name for alias in node.names}:
-            return data_docs(node.module, name)
+    for part in ast.walk(tree):
+        if isinstance(part, ast.ImportFrom) and part.module and name in {alias.name for alias in part.names}:
+            return data_docs(part.module, name)
     return []
 
 
@@ -205,7 +209,7 @@ def _kind(schema: dict[str, Any]) -> str:
 
 def _meaning(schema: dict[str, Any]) -> str:
     default = schema.get("default")
-    return schema.get("description", "") + (
+    return str(schema.get("description", "")) + (
         "" if default in (None, "") else f" Default: `{json.dumps(default, ensure_ascii=False)}`."
     )
 

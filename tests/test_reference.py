@@ -102,6 +102,7 @@ def test_signs_in_docstrings_are_themselves() -> None:
 
 def test_markup_in_the_help_of_commands_is_escaped() -> None:
     assert reference._plain("a <b> [c] *d* `e*`") == r"a \<b\> \[c\] \*d\* `e*`"
+    assert reference._plain("With --beam-size; `a --b`") == "With `--beam-size`; `a --b`"
     assert reference._cell("a | b\n c") == r"a \| b c"
 
 

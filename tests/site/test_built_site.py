@@ -35,7 +35,7 @@ WORDS = {
 }
 """Words of a search, some of them with particles or in compounds, and a page that is found."""
 NOT_FOUND = ["어션텐", "퉤퉤"]
-TRIED = ["index", "ko/index", "tutorials/translator", "ko/tutorials/translator", "reference/commands"]
+TRIED = ["index", "ko/index", "tutorials/translator", "ko/tutorials/translator", "reference/http"]
 TRIED += ["glossary", "ko/glossary", "search-ko"]
 
 

@@ -126,8 +126,13 @@ def _directive(path: str, value: Any) -> list[str]:
 
 
 def data_docs(room: str, name: str) -> list[str]:
-    """Return the text below the assignment of a public name that is neither class nor function."""
+    """Return the text below the assignment of a public name that is neither class nor function.
+
+    A module of one assignment, such as that of the version, is described by its own text.
+    """
     tree = ast.parse(Path(importlib.import_module(room).__file__ or "").read_text(encoding="utf-8"))
+    if [type(node) for node in tree.body] == [ast.Expr, ast.Assign] and f"{name} =" in ast.unparse(tree):
+        return [ast.get_docstring(tree) or ""]
     for node, after in zip(tree.body, tree.body[1:], strict=False):
         targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
         if name in {target.id for target in targets if isinstance(target, ast.Name)}:

@@ -1,4 +1,3 @@
 """The version of Regard."""
 
 __version__ = "0.1.0"
-"""The version of the package."""

@@ -36,13 +36,7 @@ from regard.models.transformer import (
     TransformerEncoderSettings,
     TransformerSettings,
 )
-from regard.models.vision import (
-    ResNetEncoder,
-    ResNetEncoderSettings,
-    VisionSettings,
-    ViTEncoder,
-    ViTEncoderSettings,
-)
+from regard.models.vision import ResNetEncoder, ResNetEncoderSettings, VisionSettings, ViTEncoder, ViTEncoderSettings
 
 ENCODERS: dict[type[Settings], Any] = {
     TransformerEncoderSettings: TransformerEncoder,

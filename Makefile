@@ -96,6 +96,7 @@ site: .venv/ready regard/runtime/lib/wasm/regard.wasm  ## the documentation in E
 
 page: .venv/ready  ## all that is trained for the documentation: the model of the start page and the figures; half an hour
 	$(BIN)/regard demo
+	mkdir -p build
 	$(BIN)/regard export runs/demo/ko-en --to page build/translator.html
 	$(BIN)/python site/live.py build/translator.html
 	$(BIN)/regard show runs/demo/ko-en "선생님이 왔을 때 나는 도서관에서 책을 읽고 있었다" --out docs/images/attention.svg

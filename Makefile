@@ -4,7 +4,7 @@ BIN := .venv/bin
 unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo quick affected test coverage fuzz slow check fix hooks constraints clean bench-train bench-translate bench-runtime \
-  bench-million gpu library page page-real
+  bench-million gpu library page page-real site
 
 demo: .venv/ready  ## install, then train, score, translate and draw on the built-in sample
 	$(BIN)/regard demo
@@ -86,9 +86,19 @@ SAMPLE := --source runs/demo/data/train.ko --target runs/demo/data/train.en \
 SMALL := --set model.encoder.size=64 --set model.encoder.embedding=64 --set model.decoder.size=128 --set model.decoder.embedding=64 \
   --set tokenizer.size=1000 --set batching.tokens=1024 --set schedule.warmup=100 --set schedule.peak=8e-3 --set training.updates=1000
 
-page: .venv/ready  ## all that is trained for the documentation: docs/translator.html and the figures of the READMEs; half an hour
+regard/runtime/lib/wasm/regard.wasm: .venv/ready $(wildcard regard/runtime/c/*)  # the library for browsers, a minute
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt ziglang
+	$(BIN)/python tools/build_library.py wasm
+
+site: .venv/ready regard/runtime/lib/wasm/regard.wasm  ## the documentation in English and Korean, into build/site/: open build/site/index.html
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[site]'
+	$(BIN)/sphinx-build --quiet --fail-on-warning --keep-going -c site -d build/doctrees docs build/site
+
+page: .venv/ready  ## all that is trained for the documentation: the model of the start page and the figures; half an hour
 	$(BIN)/regard demo
-	$(BIN)/regard export runs/demo/ko-en --to page docs/translator.html
+	mkdir -p build
+	$(BIN)/regard export runs/demo/ko-en --to page build/translator.html
+	$(BIN)/python site/live.py build/translator.html
 	$(BIN)/regard show runs/demo/ko-en "선생님이 왔을 때 나는 도서관에서 책을 읽고 있었다" --out docs/images/attention.svg
 	$(BIN)/regard train $(SAMPLE) --preset rnn-bahdanau $(SMALL) --out runs/demo/bahdanau
 	$(BIN)/regard show runs/demo/bahdanau "나는 빵을 먹고 있었다" --view player --out docs/images/player.svg

@@ -24,6 +24,7 @@ from cached import FolderCache
 from jaxtyping import config as jaxtyping_config
 from jaxtyping import install_import_hook
 
+sys.path.append(str(Path(__file__).parents[1] / "site"))  # the modules of the site, which are no package
 assert "regard" not in sys.modules, "regard was imported before its annotations could be checked"
 CHECKED = {
     "0": [],

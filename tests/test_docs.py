@@ -12,8 +12,8 @@ import pytest
 import regard.learn.lessons.soft_dictionary
 
 ROOT = Path(__file__).parent.parent
-TEXTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
 LOGS = sorted(ROOT.glob("docs/log/*.md"))  # they keep the names of their time
+TEXTS = sorted({*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")} - {*LOGS})
 PAGES = [page for page in TEXTS if ">>> " in page.read_text(encoding="utf-8")]
 LINK = re.compile(r"\]\((?!https?:)([^)#\s]*)(?:#([^)\s]+))?\)")
 

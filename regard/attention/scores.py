@@ -17,6 +17,7 @@ from regard.common.errors import ConfigurationError
 from regard.common.shapes import Float, Tensor
 
 ScoreName = Literal["dot", "scaled_dot", "general", "additive", "cosine", "cosine_fixed", "cosine_plain"]
+"""Name of an attention score."""
 TEMPERATURE = 0.1
 """Divisor of cosine scores, which lie between −1 and 1: with 1 the best of 20 entries gets less than a third."""
 
@@ -174,6 +175,7 @@ SCORES: dict[str, type[Score]] = {
     "cosine_fixed": CosineFixed,
     "cosine_plain": CosinePlain,
 }
+"""Score class of each name."""
 assert set(SCORES) == set(get_args(ScoreName)), "ScoreName must list the keys of SCORES"
 
 

@@ -36,13 +36,7 @@ from regard.models.transformer import (
     TransformerEncoderSettings,
     TransformerSettings,
 )
-from regard.models.vision import (
-    ResNetEncoder,
-    ResNetEncoderSettings,
-    VisionSettings,
-    ViTEncoder,
-    ViTEncoderSettings,
-)
+from regard.models.vision import ResNetEncoder, ResNetEncoderSettings, VisionSettings, ViTEncoder, ViTEncoderSettings
 
 ENCODERS: dict[type[Settings], Any] = {
     TransformerEncoderSettings: TransformerEncoder,
@@ -52,12 +46,14 @@ ENCODERS: dict[type[Settings], Any] = {
     ViTEncoderSettings: ViTEncoder,
     TimmEncoderSettings: TimmEncoder,
 }
+"""Encoder class of each kind of settings."""
 DECODERS: dict[type[Settings], Any] = {
     TransformerDecoderSettings: TransformerDecoder,
     RecurrentDecoderSettings: RecurrentDecoder,
     NoAttentionDecoderSettings: NoAttentionDecoder,
     ConvolutionalDecoderSettings: ConvolutionalDecoder,
 }
+"""Decoder class of each kind of settings."""
 
 
 class ModelSettings(Settings):

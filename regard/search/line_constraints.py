@@ -21,6 +21,7 @@ class Constraints:
 
 
 NO_CONSTRAINTS = Constraints()
+"""Constraints of a line that has none."""
 
 
 def constraints_of_each(constraints: Constraints | Sequence[Constraints], count: int, unit: str) -> list[Constraints]:

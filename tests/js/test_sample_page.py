@@ -1,25 +1,39 @@
-"""The page of the sample's model that the documentation begins with: it opens from disk, and translates."""
+"""The page of the sample's model that the site links: it opens from disk, and translates."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
 
+import live
 import pytest
 
 pytestmark = pytest.mark.system
-PAGE = Path(__file__).parents[2] / "docs" / "translator.html"
 PAIRS = {"나는 빵을 먹고 있었다": "I was eating bread", "나는 집에 간다": "I go home"}
 
 
-def test_it_translates_the_sentences_of_the_demonstration(browser: Any) -> None:
-    assert PAGE.stat().st_size < 2_500_000
+def test_it_translates_the_sentences_of_the_demonstration(browser: Any, wasm: Path, tmp_path: Path) -> None:
+    file = tmp_path / "translator.html"
+    file.write_text(live.page(wasm.read_bytes()), encoding="utf-8")
+    assert file.stat().st_size < 2_500_000
     requests: list[str] = []
     page = browser.new_context(offline=True).new_page()
     page.on("request", lambda request: request.url.startswith(("file:", "blob:")) or requests.append(request.url))
-    page.goto(PAGE.as_uri())
+    page.goto(file.as_uri())
     page.wait_for_selector("html[data-loaded]")
     page.fill("#input", "\n".join(PAIRS))
     for line, expected in enumerate(PAIRS.values(), 1):
         page.locator(f"#translation p:nth-child({line})", has_text=expected).wait_for()
     assert requests == []
+
+
+def test_its_model_can_be_taken_out_of_it(wasm: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`make page` does this with the page of a new model."""
+    before = live.MODEL
+    text = live.page(wasm.read_bytes())
+    monkeypatch.setattr(live, "MODEL", tmp_path / before.name)
+    live.take_apart(text)
+    assert (tmp_path / before.name).read_bytes() == before.read_bytes()
+    about = before.with_suffix(".json").read_text(encoding="utf-8")
+    assert (tmp_path / before.with_suffix(".json").name).read_text(encoding="utf-8") == about
+    assert live.page(wasm.read_bytes()) == text

@@ -16,7 +16,8 @@ from regard.serving.application import create_app
 from regard.serving.server_settings import ServerSettings
 
 PAGE = (Path(__file__).parents[2] / "docs" / "server.md").read_text(encoding="utf-8")
-LINES = re.findall(r"^    (curl .*)$", PAGE, re.MULTILINE)
+TUTORIAL = (Path(__file__).parents[2] / "docs" / "tutorials" / "serve.md").read_text(encoding="utf-8")
+LINES = re.findall(r"^    (curl .*)$", PAGE + TUTORIAL, re.MULTILINE)
 
 
 @posix

@@ -14,6 +14,7 @@ from regard.common.shapes import Array
 from regard.runtime.native import kernels
 
 Precision = Literal["float32", "bfloat16", "int8"]
+"""Precision of the packed weights."""
 PRECISIONS: dict[str, int] = {"float32": 0, "bfloat16": 1, "int8": 2}
 GROUP = {"float32": 1, "bfloat16": 2, "int8": 4}
 BYTES = {"float32": 4, "bfloat16": 2, "int8": 1}

@@ -20,3 +20,4 @@ def _experiment(name: str) -> Experiment:
 EXPERIMENTS: dict[str, Experiment] = {
     experiment.name: experiment for experiment in map(_experiment, f"{_RECURRENT} {_TRANSFORMER}".split())
 }
+"""Experiments by name."""

@@ -31,6 +31,7 @@ from regard.learn.samples.images.scene import (
 from regard.learn.samples.images.wording import Caption, Language
 
 LANGUAGES: dict[str, Language] = {"en": ENGLISH, "ko": KOREAN}
+"""Language of the captions, by code."""
 POSITIONS = (*(f"{which} {relation}" for relation in RELATIONS for which in ("first", "second")), *PLACES, 2, 3, 4)
 UNSEEN: frozenset[Fact] = frozenset(
     (position, colour, SHAPES[(i + j) % len(SHAPES)])

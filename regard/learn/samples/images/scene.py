@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 SIDE = 72  # pixels
+"""Height and width of a drawing, in pixels."""
 SHAPES = ("circle", "square", "triangle", "star", "cross", "heart")
 COLOURS = ("red", "orange", "yellow", "green", "blue", "purple", "pink", "black")
 SIZES = ("small", "large")

@@ -1,0 +1,62 @@
+"""Configuration of the site: `make site` has Sphinx build docs/ into build/site/, in English and in Korean."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE))
+
+import languages  # noqa: E402
+import live  # noqa: E402
+import llms  # noqa: E402
+import reference  # noqa: E402
+from korean_search import SearchBothLanguages  # noqa: E402
+
+import regard  # noqa: E402
+
+project, author, release = "Regard", "the Regard authors", regard.__version__
+extensions = ["myst_parser", "sphinx.ext.autodoc"]
+html_theme, html_title = "furo", "Regard"
+templates_path, html_static_path = ["templates"], ["static"]
+html_css_files, html_js_files = ["site.css"], ["site.js", "start.js"]
+html_copy_source, html_show_search_summary = False, False  # summaries would be fetched, which a page from disk may not
+html_use_index, html_show_copyright = False, False
+html_search_language, html_search_scorer = "en", str(HERE / "scorer.js")
+html_additional_pages = {languages.SEARCH: "search.html"}
+html_sidebars = {
+    "**": [
+        f"sidebar/{part}.html" for part in ("brand", "languages", "search", "scroll-start", "navigation", "scroll-end")
+    ]
+}
+COLOURS = {"color-brand-primary": "#1b5e8c", "color-brand-content": "#1b5e8c", "color-brand-visited": "#6b4a9c"}
+DARK = {"color-brand-primary": "#7cc0ee", "color-brand-content": "#7cc0ee", "color-brand-visited": "#c3a6f0"}
+html_theme_options = {"light_css_variables": COLOURS, "dark_css_variables": DARK, "top_of_page_buttons": []}
+myst_heading_anchors = 6
+myst_enable_extensions = ["colon_fence", "attrs_inline"]
+smartquotes = False  # options begin with --
+default_role = "code"  # docstrings write `name` as Markdown does
+autodoc_typehints = "signature"
+autodoc_default_options = {"exclude-members": "model_config,model_post_init,__init__"}
+autodoc_member_order = "bysource"
+toc_object_entries_show_parents = "hide"
+nitpicky = False  # types of other packages have no page here
+
+
+logging.getLogger("fontTools").setLevel(logging.ERROR)  # it tells of each glyph that a page leaves out
+
+
+def setup(app: Any) -> None:
+    """Add what Sphinx lacks: pages from the program, a second language, search in Korean, the translator, llms.txt."""
+    app.add_search_language(SearchBothLanguages)
+    app.connect("source-read", reference.fill)
+    app.connect("autodoc-process-docstring", reference.clean_docstring)
+    app.connect("doctree-read", llms.summarise)
+    app.connect("html-page-context", languages.set_language, priority=400)  # before the theme draws the navigation
+    app.connect("build-finished", languages.name_landmarks)
+    app.connect("build-finished", languages.write_words)
+    app.connect("build-finished", live.write)
+    app.connect("build-finished", llms.write)

@@ -1,0 +1,65 @@
+"""The sample's model on the start page, and the page that shows all of it, from the model in site/model.
+
+From a server the start page loads `regard.wasm` and `model.regard`; from disk it may not: it gets both from `files.js`.
+
+    python site/live.py translator.html     # takes the model out of a page that `regard export --to page` wrote
+"""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import json
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+import regard
+from regard.runtime import native
+from regard.visualisation import live
+
+MODEL = Path(__file__).parent / "model" / "ko-en.regard"
+MODULE = Path(regard.__file__).parent / "runtime" / "js" / "regard.js"
+PAGE = "translator.html"
+FILE = re.compile(r'<script type="text/plain" class="file">\s*([^<]+?)\s*</script>')
+DATA = re.compile(r'<script type="application/json" id="data">(.*?)</script>', re.DOTALL)
+
+
+def page(wasm: bytes) -> str:
+    """Return the page that translates with the model, and shows every layer and the search."""
+    about = json.loads(MODEL.with_suffix(".json").read_text(encoding="utf-8"))
+    trust = about["trust"] and live.Trust(about["trust"]["sentences"], dict(about["trust"]["agreement"]))
+    model = live.LiveModel(MODEL.read_bytes(), **{**about, "languages": tuple(about["languages"]), "trust": trust})
+    return live.render_live_page([model], wasm)
+
+
+def write(app: Any, exception: Exception | None) -> None:
+    """Write the page, and beside the start page the files of its translator, which are those of the page."""
+    if exception is not None or app.builder.name != "html":
+        return
+    wasm = native.wasm_file().read_bytes()
+    text = page(wasm)
+    (Path(app.outdir) / PAGE).write_text(text, encoding="utf-8")
+    folder = Path(app.outdir) / "_static" / "translator"
+    folder.mkdir(parents=True, exist_ok=True)
+    contents = {"regard.wasm": wasm, "model.regard": MODEL.read_bytes()}
+    for name, content in contents.items():
+        (folder / name).write_bytes(content)
+    files = json.dumps(dict(zip(contents, FILE.findall(text), strict=True)))
+    (folder / "files.js").write_text(f"window.regardFiles = {files};\n", encoding="utf-8")
+    script = re.sub("^export ", "", MODULE.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    script = script.replace("import.meta.url", "location.href")  # a page from disk may not load modules
+    (folder / "regard.js").write_text(f"window.regard = (() => {{\n{script}\nreturn {{ load }};\n}})();\n", "utf-8")
+
+
+def take_apart(text: str) -> None:
+    """Keep the model of a page, and what the page says of it."""
+    _, model = FILE.findall(text)
+    (about,) = json.loads(DATA.findall(text)[0])["models"]
+    MODEL.write_bytes(gzip.decompress(base64.b64decode(model)))
+    MODEL.with_suffix(".json").write_text(json.dumps(about, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    take_apart(Path(sys.argv[1]).read_text(encoding="utf-8"))

@@ -1,0 +1,236 @@
+"""Reference pages from the program itself: commands, public names of Python, endpoints of the server."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import inspect
+import json
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+ROOT = Path(__file__).parent.parent
+ROOMS = [
+    "regard",
+    *("regard.pipeline", "regard.pipeline.bulk", "regard.search", "regard.models", "regard.attention"),
+    *("regard.training", "regard.comparison", "regard.visualisation", "regard.runtime.engine"),
+    *("regard.learn", "regard.learn.lab", "regard.learn.samples", "regard.learn.samples.images"),
+]
+"""Packages whose `__all__` is public, in the order of the reference."""
+
+
+def command_tree() -> Iterator[tuple[str, Any]]:
+    """Yield the full name and the object of every command, those of groups after the group."""
+    import typer
+
+    from regard.cli import app
+
+    yield from _commands("regard", typer.main.get_group(app))
+
+
+def _commands(prefix: str, group: Any) -> Iterator[tuple[str, Any]]:
+    for name, command in sorted(group.commands.items()):
+        yield f"{prefix} {name}", command
+        if hasattr(command, "commands"):
+            yield from _commands(f"{prefix} {name}", command)
+
+
+def commands() -> str:
+    """Return every command with its arguments and options, as the command's own help describes them."""
+    return "\n\n".join("\n\n".join(_command(name, command)) for name, command in command_tree())
+
+
+def _command(name: str, command: Any) -> Iterator[str]:
+    context, parameters = parameters_of(name, command)
+    yield f"## {name}"
+    yield f"```text\n{' '.join([name, *command.collect_usage_pieces(context)])}\n```"
+    yield _paragraphs(command.help or "")
+    rows = [row for parameter in parameters if (row := _row(parameter, context))]
+    if rows:
+        yield "\n".join(["| argument or option | meaning |", "|---|---|", *rows])
+
+
+def parameters_of(name: str, command: Any) -> tuple[Any, list[Any]]:
+    """Return the context of a command, and its arguments and options, those generated from settings too."""
+    context = command.make_context(name, [], resilient_parsing=True)
+    search = [*getattr(command, "search_params", [])]  # made when a command is called with them
+    own = [parameter for parameter in command.params if parameter.name not in {option.name for option in search}]
+    return context, own + search
+
+
+def _row(parameter: Any, context: Any) -> str:
+    """Return the row of a table for a parameter; "" if it is hidden."""
+    if getattr(parameter, "hidden", False):
+        return ""
+    names, meaning = parameter.get_help_record(context) or (parameter.make_metavar(context), "")
+    return f"| {_code(names)} | {_cell(meaning)} |"
+
+
+def _paragraphs(text: str) -> str:
+    """Return the help of a command as Markdown; paragraphs that are command lines become code."""
+    parts = re.split(r"\n\s*\n", inspect.cleandoc(text.replace("\b", "")))
+    return "\n\n".join(f"```text\n{part}\n```" if part.startswith("regard ") else _plain(part) for part in parts)
+
+
+def _plain(text: str) -> str:
+    """Escape what Markdown would take for markup, outside of code; names of options become code."""
+    parts = re.split(r"(`[^`]*`)", text)
+    return "".join(part if part.startswith("`") else _escape(part) for part in parts)
+
+
+def _escape(text: str) -> str:
+    return re.sub(r"(?<![\w-])--[a-z][a-z-]*", r"`\g<0>`", re.sub(r"([*_<>\[\]])", r"\\\1", text))
+
+
+def _code(text: str) -> str:
+    return f"`{text}`".replace("|", "\\|")
+
+
+def _cell(text: str) -> str:
+    return " ".join(_plain(text).split()).replace("|", "\\|")
+
+
+def public_names() -> Iterator[tuple[str, str, Any]]:
+    """Yield package, name and object of everything public, each object once: where it is named first."""
+    seen = set[int]()
+    for room in ROOMS:
+        package = importlib.import_module(room)
+        for name in package.__all__:
+            value = getattr(package, name)
+            if id(value) not in seen:
+                yield room, name, value
+            if inspect.isclass(value) or inspect.isfunction(value):
+                seen.add(id(value))
+
+
+def python(room: str) -> str:
+    """Return the public names of a package as directives of autodoc."""
+    head = inspect.cleandoc(importlib.import_module(room).__doc__ or "").partition("\n")[0]
+    names = [(name, value) for package, name, value in public_names() if package == room]
+    lines = [f"## {room}", "", _plain(head)]
+    for name, value in names:
+        lines += ["", *_directive(f"{room}.{name}", value)]
+    return "\n".join(lines)
+
+
+def _directive(path: str, value: Any) -> list[str]:
+    if inspect.isclass(value):
+        options = [":members:", ":undoc-members:"]
+        kind = "autoexception" if issubclass(value, BaseException) else "autoclass"
+    else:
+        options, kind = [], "autofunction" if callable(value) and hasattr(value, "__code__") else "autodata"
+    return ["```{eval-rst}", f".. {kind}:: {path}", *(f"   {option}" for option in options), "```"]
+
+
+def data_docs(room: str, name: str) -> list[str]:
+    """Return the text below the assignment of a public name that is neither class nor function.
+
+    A module of one assignment, such as that of the version, is described by its own text.
+    """
+    tree = ast.parse(Path(importlib.import_module(room).__file__ or "").read_text(encoding="utf-8"))
+    if [type(node) for node in tree.body] == [ast.Expr, ast.Assign] and f"{name} =" in ast.unparse(tree):
+        return [ast.get_docstring(tree) or ""]
+    for node, after in zip(tree.body, tree.body[1:], strict=False):
+        targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
+        if name in {target.id for target in targets if isinstance(target, ast.Name)}:
+            text = after.value.value if isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant) else ""
+            return inspect.cleandoc(str(text)).split("\n") if text else []
+    for part in ast.walk(tree):
+        if isinstance(part, ast.ImportFrom) and part.module and name in {alias.name for alias in part.names}:
+            return data_docs(part.module, name)
+    return []
+
+
+def clean_docstring(app: Any, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
+    """Make a docstring, which is plain text, into what Sphinx reads: indented lines are code, signs are themselves."""
+    if what == "data":
+        lines[:] = data_docs(*name.rpartition(".")[::2])
+    blocks = re.split(r"\n\s*\n", "\n".join(lines))
+    lines[:] = "\n\n".join(_block(block) for block in blocks).split("\n")
+
+
+def _block(block: str) -> str:
+    """Return a paragraph as it is, or as code if lines of it are indented or it is a dialogue of Python."""
+    if block.startswith(">>>"):
+        return block
+    if re.search(r"^\s+\S", block, re.MULTILINE):
+        return "::\n\n" + "\n".join(f"    {line}" for line in block.split("\n"))
+    parts = re.split(r"(`[^`]*`)", block)
+    return "".join(part if part[:1] == "`" else re.sub(r"(?<=\w)_(?!\w)|[*|]", r"\\\g<0>", part) for part in parts)
+
+
+def http() -> str:
+    """Return the endpoints of the server, from its own description."""
+    from regard.serving.application import create_app
+    from regard.serving.server_settings import ServerSettings
+
+    service: Any = SimpleNamespace(models={}, is_ready=True)
+    paths = create_app(service, ServerSettings()).openapi()["paths"]
+    return "\n\n".join(part for path, methods in paths.items() for part in _endpoint(path, methods))
+
+
+def _endpoint(path: str, methods: dict[str, Any]) -> Iterator[str]:
+    yield f"## {path}"
+    details = next(iter(methods.values()))
+    yield f"{', '.join(f'`{method.upper()}`' for method in methods)}: {_plain(details.get('description', ''))}"
+    bodies = details.get("requestBody", {}).get("content", {})
+    fields = {
+        name: kind for body in bodies.values() for name, kind in body.get("schema", {}).get("properties", {}).items()
+    }
+    needed = {name for body in bodies.values() for name in body.get("schema", {}).get("required", [])}
+    fields |= {
+        field["name"]: field["schema"] | {"description": field.get("description", "")}
+        for field in details.get("parameters", [])
+    }
+    if bodies:
+        yield f"Body: {', '.join(f'`{kind}`' for kind in bodies)}."
+    if fields:
+        rows = [
+            f"| `{name}` | {_kind(kind)}{', required' if name in needed else ''} | {_cell(_meaning(kind))} |"
+            for name, kind in fields.items()
+        ]
+        yield "\n".join(["| parameter | type | meaning |", "|---|---|---|", *rows])
+    statuses = [
+        f"`{status}` {_plain(answer.get('description', ''))}"
+        for status, answer in details["responses"].items()
+        if status != "200"
+    ]
+    if statuses:
+        yield "Errors: " + "; ".join(statuses) + "."
+
+
+def _kind(schema: dict[str, Any]) -> str:
+    if "anyOf" in schema:
+        return " or ".join(_kind(part) for part in schema["anyOf"])
+    if "enum" in schema:
+        return " or ".join(f"`{value}`" for value in schema["enum"])
+    if schema.get("type") == "array":
+        return f"list of {_kind(schema.get('items', {}))}"
+    return str(schema.get("type", schema.get("$ref", "value").rpartition("/")[2]))
+
+
+def _meaning(schema: dict[str, Any]) -> str:
+    default = schema.get("default")
+    return str(schema.get("description", "")) + (
+        "" if default in (None, "") else f" Default: `{json.dumps(default, ensure_ascii=False)}`."
+    )
+
+
+MAKERS: dict[str, Callable[[], str]] = {"commands": commands, "http": http}
+
+
+OUTSIDE = re.compile(r"\[([^\]]+)\]\(((?:\.\./)+(?:CONTRIBUTING|benchmarks/README)\.md)(?:#[\w-]+)?\)")
+"""Links to pages of the repository that are no pages of the site: their files are offered instead."""
+
+
+def fill(app: Any, docname: str, source: list[str]) -> None:
+    """Replace the marks in a page, such as `<!-- made: commands -->`, by what is made from the program."""
+    text = OUTSIDE.sub(r"{download}`\1 <\2>`", source[0])
+    source[0] = re.sub(r"<!-- made: (\w+) ?([\w.]*) -->", lambda mark: _made(mark[1], mark[2]), text)
+
+
+def _made(name: str, room: str) -> str:
+    return python(room) if name == "python" else MAKERS[name]()

@@ -1,0 +1,117 @@
+// The start page's translator: the sample's model in this tab, and lines from each word to the words it attends to.
+(() => {
+  const root = document.getElementById("try");
+  if (!root) return;
+  const part = (name) => root.querySelector(`[data-part=${name}]`);
+  const [input, output, figure, source, target, lines, message] =
+    ["input", "output", "figure", "source", "target", "lines", "message"].map(part);
+  const folder = new URL("translator/", document.currentScript.src);
+  const korean = document.documentElement.lang === "ko";
+  const FAINT = 0.04, WAIT = 60;
+  let translator, shown, timer;
+
+  const script = (name) => new Promise((done, failed) => {
+    const node = document.createElement("script");
+    Object.assign(node, { src: new URL(name, folder), onload: done, onerror: () => failed(new Error(name)) });
+    document.head.append(node);
+  });
+  const unpacked = async (text) => {
+    const bytes = Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
+    return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).arrayBuffer();
+  };
+  const fetched = async (name) => {
+    const response = await fetch(new URL(name, folder));
+    if (!response.ok) throw new Error(`${name}: ${response.status}`);
+    return response.arrayBuffer();
+  };
+
+  async function open() {
+    const isDisk = location.protocol === "file:"; // where fetch is forbidden
+    await Promise.all(isDisk ? [script("regard.js"), script("files.js")] : [script("regard.js")]);
+    const read = (name) => (isDisk ? unpacked(window.regardFiles[name]) : fetched(name));
+    const [wasm, model] = await Promise.all([read("regard.wasm"), read("model.regard")]);
+    translator = await window.regard.load({ wasm, model });
+    delete window.regardFiles;
+    message.hidden = true;
+    message.setAttribute("role", "status");
+    translate();
+    root.dataset.loaded = "";
+  }
+
+  function translate() {
+    const text = input.value.trim();
+    input.style.height = "auto";
+    input.style.height = `${input.scrollHeight + 2}px`;
+    figure.hidden = !text || !translator;
+    if (figure.hidden) { output.textContent = ""; message.hidden = true; return; }
+    const [translation] = translator.translate(text, { attention: "cross", alignments: true });
+    output.textContent = translation.text;
+    message.hidden = !translation.doubtful;
+    message.textContent = korean ? "모델이 배우지 않은 문장이어서 번역이 틀렸을 수 있습니다." : "The model has not learnt such sentences; the translation may be wrong.";
+    shown = { translation, weights: wordWeights(translation) };
+    draw();
+  }
+
+  /** Weights between words, of the last layer: the mean over heads and the tokens of a target word, the sum over those of a source word. */
+  function wordWeights({ attention, sourceWords, targetWords }) {
+    const last = attention.at(-1);
+    if (!last) return [];
+    return targetWords.texts.map((_, row) => {
+      const rows = targetWords.ofTokens.flatMap((word, token) => (word === row ? [token] : []));
+      const sums = sourceWords.texts.map(() => 0);
+      for (let head = 0; head < last.heads; head++) {
+        for (const token of rows) {
+          sourceWords.ofTokens.forEach((word, column) => {
+            if (word >= 0) sums[word] += last.weights[(head * last.rows + token) * last.columns + column];
+          });
+        }
+      }
+      return sums.map((sum) => sum / (last.heads * rows.length));
+    });
+  }
+
+  function draw() {
+    const { sourceWords, targetWords } = shown.translation;
+    source.replaceChildren(...sourceWords.texts.map((text) => Object.assign(document.createElement("span"), { textContent: text })));
+    target.replaceChildren(...targetWords.texts.map((text, row) => {
+      const button = Object.assign(document.createElement("button"), { type: "button", textContent: text });
+      const weights = shown.weights[row] ?? [];
+      const best = weights.indexOf(Math.max(...weights));
+      button.setAttribute("aria-label", `${text}: ${sourceWords.texts[best] ?? ""} ${Math.round(100 * (weights[best] ?? 0))} %`);
+      for (const event of ["pointerenter", "focus"]) button.addEventListener(event, () => connect(row));
+      for (const event of ["pointerleave", "blur"]) button.addEventListener(event, () => connect());
+      return button;
+    }));
+    connect();
+  }
+
+  /** Draw the lines of one word of the translation, or of all. */
+  function connect(only) {
+    const box = lines.getBoundingClientRect();
+    const isCrowded = source.clientHeight > 1.6 * source.firstElementChild.clientHeight; // several rows of words: lines on demand
+    const place = (node, edge) => { const at = node.getBoundingClientRect(); return [(at.left + at.right) / 2 - box.left, at[edge] - box.top]; };
+    lines.setAttribute("viewBox", `0 0 ${box.width} ${box.height}`);
+    lines.replaceChildren(...shown.weights.flatMap((weights, row) => ((only === undefined ? !isCrowded : only === row) ? weights : []).flatMap((weight, column) => {
+      if (weight < FAINT || !source.children[column]) return [];
+      const [x, y] = place(source.children[column], "bottom"), [u, v] = place(target.children[row], "top");
+      const path = document.createElementNS("http://www.w3.org/2000/svg", "path");
+      path.setAttribute("d", `M${x} ${y}C${x} ${(y + v) / 2} ${u} ${(y + v) / 2} ${u} ${v}`);
+      path.setAttribute("stroke-width", 1 + 5 * weight);
+      path.setAttribute("opacity", Math.min(1, 0.15 + weight));
+      return [path];
+    })));
+    [...source.children].forEach((node, column) => {
+      node.style.setProperty("--weight", only === undefined ? 0 : Math.round(100 * (shown.weights[only]?.[column] ?? 0)));
+    });
+  }
+
+  input.addEventListener("input", () => { clearTimeout(timer); timer = setTimeout(translate, WAIT); });
+  window.addEventListener("resize", () => { if (shown && !figure.hidden) connect(); });
+  for (const chip of root.querySelectorAll("button[data-text]")) {
+    chip.addEventListener("click", () => { input.value = chip.textContent; translate(); });
+  }
+  open().catch((error) => {
+    message.hidden = false;
+    message.textContent = (korean ? "이 브라우저에서는 번역기를 열 수 없습니다: " : "This browser cannot open the translator: ") + error.message;
+  });
+})();

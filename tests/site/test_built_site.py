@@ -1,0 +1,226 @@
+"""The site as readers get it: links, sizes, search, languages, the translator, accessibility."""
+
+from __future__ import annotations
+
+import functools
+import http.server
+import re
+import threading
+from collections.abc import Iterator
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+import pytest
+
+pytestmark = pytest.mark.system
+LARGEST = 1_000_000
+OWN = "translator.html"  # a page of its own, tested in tests/js
+WORDS = {
+    "어텐션": "ko/tutorials/inside",
+    "어텐션은": "ko/glossary",
+    "번역기를": "ko/tutorials/translator",
+    "문자열": "ko/tutorials/strings",
+    "휴대전화": "ko/tutorials/phone",
+    "엔드포인트는": "ko/tutorials/serve",
+    "부트스트랩": "ko/tutorials/compare",
+    "층": "ko/glossary",
+    "정규화": "ko/glossary",
+    "체크포인트가": "ko/coming-from",
+    "번역 서버": "ko/tutorials/serve",
+    "softmax": "attention",
+    "checkpoints": "training",
+    "--no-repeat-ngram": "reference/commands",
+}
+"""Words of a search, some of them with particles or in compounds, and a page that is found."""
+NOT_FOUND = ["어션텐", "퉤퉤"]
+TRIED = ["index", "ko/index", "tutorials/translator", "ko/tutorials/translator", "reference/http"]
+TRIED += ["glossary", "ko/glossary", "search-ko"]
+
+
+class _Page(HTMLParser):
+    """Ids, links, resources and images of a page."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self.ids = set[str]()
+        self.links = list[str]()
+        self.resources = list[str]()
+        self.images = list[dict[str, str | None]]()
+        self.language = ""
+        self.feed(path.read_text(encoding="utf-8"))
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        values = dict(attrs)
+        if identifier := values.get("id"):
+            self.ids.add(identifier)
+        if tag == "html":
+            self.language = values.get("lang") or ""
+        if tag == "a" and values.get("href") is not None:
+            self.links.append(str(values["href"]))
+        if tag == "img":
+            self.images.append(values)
+        is_loaded = tag != "link" or values.get("rel") in {"stylesheet", "icon", "shortcut icon", "prefetch"}
+        if tag in {"script", "img", "link", "iframe", "source"} and is_loaded:
+            self.resources += [str(values[name]) for name in ("src", "href") if values.get(name)]
+
+
+@pytest.fixture(scope="module")
+def pages(site: Path) -> dict[str, _Page]:
+    """Return all pages of the site by their path."""
+    return {
+        path.relative_to(site).as_posix(): _Page(path) for path in sorted(site.rglob("*.html")) if path != site / OWN
+    }
+
+
+def _target(site: Path, page: str, link: str) -> tuple[Path, str]:
+    """Return the file that a link leads to, and the anchor in it."""
+    parts = urlsplit(link)
+    return ((site / page).parent / unquote(parts.path)).resolve() if parts.path else site / page, unquote(
+        parts.fragment
+    )
+
+
+def test_no_link_and_no_anchor_is_dead(site: Path, pages: dict[str, _Page]) -> None:
+    assert len(pages) > 50
+    dead = []
+    for name, page in pages.items():
+        for link in page.links:
+            if urlsplit(link).scheme not in {"http", "https", "mailto"}:
+                path, anchor = _target(site, name, link)
+                known = pages.get(path.relative_to(site).as_posix()) if path.is_relative_to(site) else None
+                if not path.is_file() or (anchor and known and anchor not in known.ids):
+                    dead.append(f"{name}: {link}")
+    assert not dead
+
+
+def test_nothing_is_loaded_from_elsewhere(site: Path, pages: dict[str, _Page]) -> None:
+    for name, page in pages.items():
+        for resource in page.resources:
+            assert not urlsplit(resource).netloc, f"{name}: {resource}"
+            assert _target(site, name, resource)[0].is_file(), f"{name}: {resource}"
+    for style in site.rglob("*.css"):
+        assert not re.search(r"(?:url\(|@import)\s*[\"']?(?:https?:)?//", style.read_text(encoding="utf-8")), style
+
+
+def test_every_image_is_described(pages: dict[str, _Page]) -> None:
+    assert all(image.get("alt") for page in pages.values() for image in page.images)
+
+
+def test_pages_are_small(site: Path, pages: dict[str, _Page]) -> None:
+    for name, page in pages.items():
+        files = {_target(site, name, resource)[0] for resource in page.resources} | {site / name}
+        size = sum(file.stat().st_size for file in files)
+        assert size < LARGEST, f"{name}: {size:,} bytes with all that it loads"
+
+
+def test_every_page_says_its_language_and_leads_to_the_other(site: Path, pages: dict[str, _Page]) -> None:
+    for name, page in pages.items():
+        is_korean = name.startswith("ko/") or name == "search-ko.html"
+        assert page.language == ("ko" if is_korean else "en"), name
+        counterpart = name.removeprefix("ko/") if is_korean else f"ko/{name}"
+        counterpart = {"search.html": "search-ko.html", "search-ko.html": "search.html"}.get(name, counterpart)
+        wanted = counterpart if counterpart in pages else "index.html" if is_korean else "ko/index.html"
+        assert site / wanted in {_target(site, name, link)[0] for link in page.links}, name
+
+
+def test_llms_txt_lists_the_pages(site: Path, pages: dict[str, _Page]) -> None:
+    links = re.findall(r"\]\(([^)]+)\)", (site / "llms.txt").read_text(encoding="utf-8"))
+    assert set(links) <= set(pages)
+    listed = {name for name in pages if not name.endswith(("search.html", "search-ko.html", "index.html"))}
+    assert listed <= set(links), listed - set(links)
+
+
+@pytest.fixture(scope="module")
+def context(browser: Any) -> Iterator[Any]:
+    """Return a context of the browser without a network, which fails if a page asks another host."""
+    context = browser.new_context(offline=True, locale="ko-KR")
+    requests = list[str]()
+    context.on(
+        "request", lambda request: request.url.startswith(("file:", "data:", "blob:")) or requests.append(request.url)
+    )
+    yield context
+    context.close()
+    assert requests == []
+
+
+def test_search_finds_words_with_particles_and_in_compounds(site: Path, context: Any) -> None:
+    page = context.new_page()
+    page.goto(f"{(site / 'search-ko.html').as_uri()}?q=어텐션은")
+    page.wait_for_selector("#search-results li a")
+    first = page.locator("#search-results li a").first.get_attribute("href")
+    assert first.startswith("ko/")
+    assert page.locator("#search-results li p", has_text="어텐션은 부드러운 사전입니다").count() == 1
+    assert (site / first.partition("#")[0]).is_file()
+    find = "word => Search._performSearch(...Search._parseQuery(word)).map(result => result[0])"
+    for word, expected in WORDS.items():
+        assert expected in page.evaluate(find, word), word
+    for word in NOT_FOUND:
+        assert page.evaluate(find, word) == [], word
+    page.close()
+
+
+def _check_the_translator(page: Any) -> None:
+    page.wait_for_selector("#try[data-loaded]")
+    assert page.locator("[data-part=output]").text_content() == "I was eating bread"
+    page.fill("#try-input", "나는 집에 간다")
+    page.locator("[data-part=output]", has_text="I go home").wait_for()
+    label = page.locator("[data-part=target] button").nth(2).get_attribute("aria-label")
+    assert re.fullmatch(r"home: 집에 \d+ %", label)
+    assert page.locator("[data-part=lines] path").count() >= 3
+    page.fill("#try-input", "")
+    page.locator("[data-part=figure]").wait_for(state="hidden")
+
+
+@pytest.mark.parametrize("name", ["index.html", "ko/index.html"])
+def test_the_start_page_translates_from_disk(site: Path, context: Any, name: str) -> None:
+    page = context.new_page()
+    page.goto((site / name).as_uri())
+    _check_the_translator(page)
+    page.close()
+
+
+def test_the_start_page_of_a_server_loads_the_model_as_a_file(site: Path, browser: Any) -> None:
+    handler = functools.partial(_Silent, directory=str(site))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        page = browser.new_page()
+        names = list[str]()
+        page.on("request", lambda request: names.append(request.url.rpartition("/")[2]))
+        page.goto(f"http://127.0.0.1:{server.server_port}/ko/")
+        _check_the_translator(page)
+        page.close()
+        server.shutdown()
+    assert {"model.regard", "regard.wasm"} <= set(names)
+    assert "files.js" not in names
+
+
+class _Silent(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, format: str, *values: object) -> None:
+        """Print nothing."""
+
+
+def test_readers_of_korean_are_told_that_a_page_is_english(site: Path, context: Any) -> None:
+    page = context.new_page()
+    page.goto((site / "training.html").as_uri())
+    assert page.locator(".only-english").is_visible()
+    page.goto((site / "glossary.html").as_uri())
+    assert page.locator(".only-english").count() == 0
+    page.close()
+
+
+@pytest.mark.parametrize("name", TRIED)
+def test_pages_are_accessible(site: Path, context: Any, axe: str, name: str) -> None:
+    page = context.new_page()
+    page.goto((site / f"{name}.html").as_uri())
+    page.evaluate(axe)
+    for width in (1280, 400):
+        page.set_viewport_size({"width": width, "height": 900})
+        for scheme in ("light", "dark"):
+            page.emulate_media(color_scheme=scheme)
+            page.evaluate("() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
+            violations = page.evaluate("axe.run(document, {resultTypes: ['violations']}).then(r => r.violations)")
+            assert [(v["id"], v["nodes"][0]["html"]) for v in violations] == [], f"{width} {scheme}"
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+    page.close()

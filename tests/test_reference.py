@@ -1,0 +1,112 @@
+"""Nothing public lacks a description: commands, options, settings, names of Python, endpoints, C functions, JavaScript."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import runpy
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+import reference
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGES = {path.name: path.read_text(encoding="utf-8") for path in (ROOT / "docs" / "reference").glob("*.md")}
+COMMANDS = dict(reference.command_tree())
+NAMES = {f"{room}.{name}": value for room, name, value in reference.public_names()}
+INNER = {"regard.cli", "regard.common.shapes"}
+"""Packages and modules with `__all__` that are not for users: the command line itself, annotations."""
+
+
+@cache
+def commands_page() -> str:
+    return reference.commands()
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_and_option_is_described(name: str) -> None:
+    command = COMMANDS[name]
+    assert command.help, name
+    page = commands_page()
+    assert f"## {name}\n" in page
+    for parameter in reference.parameters_of(name, command)[1]:
+        assert not getattr(parameter, "hidden", False), f"{name}: {parameter.name} is hidden"
+        assert getattr(parameter, "help", ""), f"{name}: {parameter.name} has no description"
+        for flag in parameter.opts if parameter.param_type_name == "option" else ():
+            assert flag in page.split(f"## {name}\n")[1], f"{name}: {flag}"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_public_name_has_a_text_of_its_own(name: str) -> None:
+    value = NAMES[name]
+    if inspect.isclass(value) or inspect.isfunction(value):
+        text = vars(value).get("__doc__") or value.__doc__ or ""
+        assert text.strip(), name
+        assert not text.startswith(f"{value.__name__}("), f"{name}: only the signature is known"
+    else:
+        assert reference.data_docs(*name.rpartition(".")[::2]), f"{name}: write a text below its assignment"
+
+
+def test_every_package_with_public_names_is_in_the_reference() -> None:
+    public = {
+        ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+        for path in (ROOT / "regard").rglob("*.py")
+        if re.search(r"^__all__ = ", path.read_text(encoding="utf-8"), re.MULTILINE)
+    }
+    assert public - INNER == set(reference.ROOMS)
+    shown = re.findall(r"<!-- made: python (\S+) -->", "".join(PAGES.values()))
+    assert sorted(shown) == sorted(reference.ROOMS), "each package stands on one page"
+
+
+def test_every_setting_is_described() -> None:
+    from regard.training import Recipe
+
+    rows = runpy.run_path(str(ROOT / "docs" / "make_settings.py"))["rows"]
+    missing = [key for key, _, meaning in rows(Recipe) if not meaning.strip("() ")]
+    assert not missing
+
+
+def test_every_endpoint_is_described() -> None:
+    page = reference.http()
+    for path in re.findall(r"^## (.*)$", page, re.MULTILINE):
+        section = page.split(f"## {path}\n")[1].split("\n## ")[0]
+        assert re.search(r"`(GET|POST)`.*: \w", section), path
+
+
+def test_every_function_of_the_header_has_a_comment() -> None:
+    assert "regard/runtime/c/regard.h" in PAGES["c.md"]
+    blocks = (ROOT / "regard" / "runtime" / "c" / "regard.h").read_text(encoding="utf-8").split("\n\n")
+    for block in blocks:
+        if "REGARD_API " in block and "#define" not in block:
+            assert "/*" in block, block
+
+
+def test_every_export_of_the_module_is_described() -> None:
+    assert "js/regard.d.ts" in PAGES["javascript.md"]
+    types = (ROOT / "js" / "regard.d.ts").read_text(encoding="utf-8")
+    module = (ROOT / "regard" / "runtime" / "js" / "regard.js").read_text(encoding="utf-8")
+    for name in re.findall(r"^export (?:async )?(?:function|class|const) (\w+)", module, re.MULTILINE):
+        assert re.search(rf"^export (?:function|class|const) {name}\b", types, re.MULTILINE), name
+
+
+def test_signs_in_docstrings_are_themselves() -> None:
+    lines = ["Return a | b, the **search of x_ and 2 * 3.", "", "    regard train", "", "Then `a*b`."]
+    reference.clean_docstring(None, "function", "f", None, None, lines)
+    text = "\n".join(lines)
+    for part in (r"a \| b", r"x\_ and", r"\*\*search", "`a*b`"):
+        assert part in text
+    assert "::\n\n        regard train" in text
+
+
+def test_markup_in_the_help_of_commands_is_escaped() -> None:
+    assert reference._plain("a <b> [c] *d* `e*`") == r"a \<b\> \[c\] \*d\* `e*`"
+    assert reference._plain("With --beam-size; `a --b`") == "With `--beam-size`; `a --b`"
+    assert reference._cell("a | b\n c") == r"a \| b c"
+
+
+def test_a_mark_without_a_maker_is_an_error() -> None:
+    source: list[Any] = ["<!-- made: nothing -->"]
+    with pytest.raises(KeyError):
+        reference.fill(None, "page", source)

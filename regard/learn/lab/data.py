@@ -14,7 +14,7 @@ from regard.learn.samples.images.scene import COLOURS, SHAPES, SIDE, Box, Entity
 PARTS = {"test": 500, "valid": 300, "train": 9000}
 """Pairs of sentences in each part; all parts are drawn alike."""
 LONGEST = 32
-IMAGES = {"train": 2000, "valid": 60, "test": 150}
+IMAGES = {"train": 3000, "valid": 60, "test": 150}
 ROWS, COLUMNS, SIDES = 2, 3, (14, 18)
 """Shapes in an image, and the smallest and largest side of one, in pixels."""
 

@@ -10,6 +10,7 @@ from typing import Any
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))
 
+import hangul  # noqa: E402
 import languages  # noqa: E402
 import live  # noqa: E402
 import llms  # noqa: E402
@@ -32,7 +33,12 @@ html_sidebars = {
         f"sidebar/{part}.html" for part in ("brand", "languages", "search", "scroll-start", "navigation", "scroll-end")
     ]
 }
-COLOURS = {"color-brand-primary": "#1b5e8c", "color-brand-content": "#1b5e8c", "color-brand-visited": "#6b4a9c"}
+COLOURS = {
+    "font-stack": hangul.STACK,
+    "color-brand-primary": "#1b5e8c",
+    "color-brand-content": "#1b5e8c",
+    "color-brand-visited": "#6b4a9c",
+}
 DARK = {"color-brand-primary": "#7cc0ee", "color-brand-content": "#7cc0ee", "color-brand-visited": "#c3a6f0"}
 html_theme_options = {"light_css_variables": COLOURS, "dark_css_variables": DARK, "top_of_page_buttons": []}
 myst_heading_anchors = 6
@@ -59,4 +65,5 @@ def setup(app: Any) -> None:
     app.connect("build-finished", languages.name_landmarks)
     app.connect("build-finished", languages.write_words)
     app.connect("build-finished", live.write)
+    app.connect("build-finished", hangul.write)
     app.connect("build-finished", llms.write)

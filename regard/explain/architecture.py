@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -22,6 +23,8 @@ from regard.visualisation.architecture import Architecture, Part, Role, Stack
 
 Count = Callable[..., int]
 """Counts the weights of modules, see `_count`."""
+STATES = (("V: states", "K: states", "Q: state"), ("scores, softmax, Σ",))
+"""What is inside the attention of a model without heads."""
 WHOLE = (Cell, GatedConvolution, Score)
 """Layers whose inner linear layers are counted with them."""
 
@@ -95,10 +98,8 @@ def _count(seen: set[int], *modules: nn.Module | None) -> int:
     return total
 
 
-def _single(
-    name: str, detail: str = "", weights: int = 0, role: Role = "sublayer", source: str = "", times: int = 1
-) -> Stack:
-    return Stack((Part(name, detail, weights, role, source, is_first=name == "bridge"),), times)
+def _single(name: str, detail: str = "", weights: int = 0, role: Role = "sublayer", **more: Any) -> Stack:
+    return Stack((Part(name, detail, weights, role, **more),))
 
 
 def _input(side: Any, settings: Any, vocabulary: int, count: Count, positions: str) -> Stack:
@@ -124,16 +125,20 @@ def _each(layers: Any, name: str, count: Count) -> int:
 def _transformer(side: Any, settings: Any, vocabulary: int, seen: set[int]) -> list[Stack]:
     count, s = partial(_count, seen), settings
     is_decoder = hasattr(side, "output")
-    heads = f"{s.heads} × {s.size // s.heads}" + ("" if s.score == "scaled_dot" else f", {s.score}")
-    names = [
-        ("self_attention", "self-attention" if not is_decoder or not s.causal else "masked self-attention", heads, "")
-    ]
-    names += [("cross_attention", "cross-attention", heads, "keys, values")] * is_decoder
-    names.append(("feedforward", "feed-forward", f"{s.feedforward}, {s.activation}", ""))
+    score = f"Q·K / √{s.size // s.heads}" if s.score == "scaled_dot" else s.score
+    inside = (
+        tuple(f"{letter}: {s.heads} × {s.size // s.heads}" for letter in "VKQ"),
+        (f"{s.heads} × ({score}, softmax, Σ·V)",),
+    )
+    own = "masked self-attention" if is_decoder and s.causal else "self-attention"
+    attention: dict[str, Any] = {"detail": "joined, WO", "role": "attention", "opens": inside}
+    sublayers = {"self_attention": Part(own, **attention)}
+    if is_decoder:
+        sublayers["cross_attention"] = Part("cross-attention", source="keys, values", **attention)
+    sublayers["feedforward"] = Part("feed-forward", f"{s.feedforward}, {s.activation}")
     parts = list[Part]()
-    for name, label, detail, source in names:
-        role: Role = "sublayer" if name == "feedforward" else "attention"
-        sublayer = Part(label, detail, _each(side.layers, name, count), role, source)
+    for name, part in sublayers.items():
+        sublayer = replace(part, weights=_each(side.layers, name, count))
         parts += _with_residual(sublayer, s, _each(side.layers, f"{name}_residual", count))
     stacks = [_input(side, s, vocabulary, count, s.positions), Stack(tuple(parts), s.layers)]
     if s.has_final_norm:
@@ -163,18 +168,22 @@ def _recurrent(side: Any, settings: Any, vocabulary: int, seen: set[int], start:
     if not hasattr(side, "output"):
         directions = "2 × " if s.bidirectional else ""
         name = f"bidirectional {cell}" if s.bidirectional else cell
-        return [entry, _single(name, f"{directions}{s.size}", count(side.layers), times=s.layers)]
-    bridge = _single("bridge", "first state, tanh", count(side.bridges), "norm", start)
-    sizes = f"{s.size}" + ", + context" * (getattr(s, "context", "") == "every")
-    around = 1 + (s.kind != "no_attention" and s.order == "bahdanau")  # the embedding goes into the cells alone
-    cells = Stack((Part(cell, sizes, count(side.cells), around=around),), s.layers)
-    readout = _single("readout, tanh", f"→ {s.embedding}", count(side.readout))
-    middle = [cells]
-    if s.kind != "no_attention":
-        weights = count(getattr(side, "context_proj", None), getattr(side, "gate", None), side.cross_attention)
-        score = s.score + ", input feeding" * (s.order == "luong_input_feeding")
-        attention = _single("attention", score, weights, "attention", "keys, values")
-        middle = [attention, cells] if s.order == "bahdanau" else [cells, attention]
+        return [entry, Stack((Part(name, f"{directions}{s.size}", count(side.layers), before=0),), s.layers)]
+    bridge = _single("bridge", "first state, tanh", count(side.bridges), "norm", source=start, is_first=True)
+    context = getattr(s, "context", "") == "every"
+    attends = s.kind != "no_attention"
+    is_before = attends and s.order == "bahdanau"  # it attends by the state of the step before
+    sizes, around = f"{s.size}" + ", + context" * context, 1 + is_before  # the embedding goes into the cells alone
+    recurs = {"around": around, "before": int(is_before), "source": start * context}
+    cells = Stack((Part(cell, sizes, count(side.cells), **recurs),), s.layers)
+    also, feeds = (((2, 4) if is_before else (2,)), s.order == "luong_input_feeding") if attends else ((), False)
+    middle, weights = [cells], count(side.readout)
+    if attends:
+        own = count(getattr(side, "context_proj", None), getattr(side, "gate", None), side.cross_attention)
+        score = s.score + ", input feeding" * feeds
+        attention = _single("attention", score, own, "attention", source="keys, values", opens=STATES)
+        middle = [attention, cells] if is_before else [cells, attention]
+    readout = _single("readout, tanh", f"→ {s.embedding}", weights, also=also, before=2 if feeds else None)
     return [entry, bridge, *middle, readout, _output(side, vocabulary, count)]
 
 
@@ -190,8 +199,8 @@ def _convolutional(side: Any, settings: Any, vocabulary: int, seen: set[int]) ->
     attention = count(*(m for layer in layers for m in (layer.query_in, layer.cross_attention, layer.context_out)))
     parts = (
         Part("causal convolution", detail, _each(layers, "convolution", count)),
-        Part("attention", s.score, attention, "attention", "keys, values"),
-        Part("add", "", 0, "norm", around=2),
+        Part("attention", s.score, attention, "attention", "keys, values", opens=STATES),
+        Part("add", "", 0, "norm", around=2, also=(2,)),
     )
     fitted = count(side.fit_target, side.fit_source)
     entry = _input(side, s, vocabulary, count, "learned")
@@ -215,15 +224,13 @@ def _other(side: Any, settings: Any, vocabulary: int, seen: set[int]) -> list[St
         stacks.append(_single("patches, linear", detail, count(side.patch_embedding)))
     else:
         stacks.append(_single("backbone", str(getattr(s, "name", s.kind)), count(side.backbone)))
-    rest = [
-        module for name, module in side.named_children() if name not in ("backbone", "patch_embedding", "grid_head")
-    ]
-    if rest:
+    named = ("backbone", "patch_embedding", "grid_head")
+    if rest := [module for name, module in side.named_children() if name not in named]:
         stacks.append(_single("linear", f"→ {s.size}, norm", count(*rest)))
     head, positions = side.grid_head, "" if s.positions == "none" else "+ positions"
     stacks.append(_single("grid of cells", positions, count(head.position_embedding), "input"))
     if s.layers:
         name, detail = "self-attention, feed-forward", f"{s.heads} × {s.size // s.heads}, {s.feedforward}"
-        stacks.append(_single(name, detail, count(head.layers), "attention", times=s.layers))
+        stacks.append(Stack((Part(name, detail, count(head.layers), "attention"),), s.layers))
         stacks.append(_single("norm", "layer", count(head.norm), "norm"))
     return stacks

@@ -105,9 +105,7 @@ class ExplanationData:
         if self.image and len(self.source) != len(self.image.cells()):
             raise UsageError(f"an image of {self.image.grid} cells does not have {len(self.source)} source words")
         if not (self.source and self.target and (self.layers or self.steps)):
-            raise UsageError(
-                "a page needs at least one source word, one target word, and a layer with attention or a search"
-            )
+            raise UsageError("a page needs a source word, a target word, and a layer with attention or a search")
         for name in ("source", "target", "tokens"):
             object.__setattr__(self, name, tuple(clean(text) for text in getattr(self, name)))
 
@@ -247,15 +245,11 @@ def _packed(layers: Sequence[LayerWeights], steps: int) -> str:
 
 
 def _step(step: TreeStep) -> dict[str, Any]:
-    return {
-        "nodes": [
-            [n.parent, _token_text(n.token), round(n.probability, 4), round(n.total, 3), n.fate, int(n.wins)]
-            for n in step.nodes
-        ],
-        "candidates": [
-            [_token_text(token), round(probability, 4), int(chosen)] for token, probability, chosen in step.candidates
-        ],
-    }
+    nodes = [
+        [n.parent, _token_text(n.token), round(n.probability, 4), round(n.total, 3), n.fate, int(n.wins)]
+        for n in step.nodes
+    ]
+    return {"nodes": nodes, "candidates": [[_token_text(t), round(p, 4), int(c)] for t, p, c in step.candidates]}
 
 
 def _agreement(attributions: Attributions | None) -> list[list[Any]] | None:

@@ -75,18 +75,14 @@ def place_grid(source: Sequence[str], target: Sequence[str], has_end: bool) -> G
     beside = max(_widest(target, font), *(measure(name, AXES_SIZE) for name in AXES))
     left = float(math.ceil(MARGIN + GAP + beside))
     end = _end_column(left + width * len(source), height, font, is_flat) if has_end else None
-    turn = 0.0 if is_flat else _label_angle(height, font)
+    slanted = 45.0 if height * math.sin(math.radians(45)) >= 1.2 * font else 90.0  # easier to read; less room
+    turn = 0.0 if is_flat else slanted
     grid = Grid(left, 0.0, width, height, len(source), len(target), font, turn, end)
     return replace(grid, top=float(math.ceil(MARGIN + _height_above(grid, source))))
 
 
 def _widest(words: Sequence[str], font: float) -> float:
     return max(measure(elide(word, font, MAX_LABEL * font), font) for word in words)
-
-
-def _label_angle(cell: float, font: float) -> float:
-    """Slanted labels are easier to read, vertical ones need less room."""
-    return 45.0 if cell * math.sin(math.radians(45)) >= 1.2 * font else 90.0
 
 
 def _end_column(right: float, height: float, font: float, is_flat: bool) -> tuple[float, float]:

@@ -53,10 +53,12 @@ def layout_heads(heads: Heads) -> Figure:
         row, column = divmod(number, COLUMNS)
         x, y = left + column * step_x, top + row * step_y
         marks = [*_panel(head, x, y, cell, ceiling)]
-        if has_words and column == 0:
-            marks += _row_labels(head.target, x, y, cell, size)
-        if has_words and row == 0:
-            marks += _column_labels(head.source, x, y - NAME_SIZE - 8, cell, size)
+        shift = MIDLINE * size
+        for t, word in enumerate(head.target if has_words and column == 0 else ()):
+            marks.append(Text(x - 6, y + (t + 0.5) * cell + shift, elide(word, size, MAX_WORD), size, "ink", "end"))
+        for s, word in enumerate(head.source if has_words and row == 0 else ()):
+            place = x + (s + 0.5) * cell + shift, y - NAME_SIZE - 8
+            marks.append(Text(*place, elide(word, size, MAX_WORD), size, "ink", "start", 90.0))
         groups.append(Group(f"head-{number + 1}", tuple(marks)))
     rows, columns = -(-len(heads.heads) // COLUMNS), min(COLUMNS, len(heads.heads))
     right = max(left + columns * step_x - GAP, MARGIN + min(MAX_TITLE, measure(heads.title, TITLE_SIZE)))
@@ -81,16 +83,6 @@ def _panel(head: Alignment, x: float, y: float, cell: float, ceiling: float) -> 
         if shade:
             hint = f"{head.target[t]} ← {head.source[s]} {weight:.3f}"
             yield Box(x + s * cell, y + t * cell, cell - hairline, cell - hairline, f"w{shade}", hint)
-
-
-def _row_labels(words: tuple[str, ...], x: float, y: float, cell: float, size: float) -> Iterator[Text]:
-    for t, word in enumerate(words):
-        yield Text(x - 6, y + (t + 0.5) * cell + MIDLINE * size, elide(word, size, MAX_WORD), size, "ink", "end")
-
-
-def _column_labels(words: tuple[str, ...], x: float, y: float, cell: float, size: float) -> Iterator[Text]:
-    for s, word in enumerate(words):
-        yield Text(x + (s + 0.5) * cell + MIDLINE * size, y, elide(word, size, MAX_WORD), size, "ink", "start", 90.0)
 
 
 def _description(heads: Heads) -> str:

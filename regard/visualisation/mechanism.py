@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from regard.visualisation.colours import level, signed_paint
 from regard.visualisation.explanation_data import ExplanationData, token_label
-from regard.visualisation.figure import MARGIN, Box, Mark, Polyline, Text, curve
+from regard.visualisation.figure import MARGIN, Box, Mark, Polyline, Text, arrow, curve
 from regard.visualisation.fonts import elide
 
 WIDTH = 760.0
@@ -94,7 +94,7 @@ class Diagram:
         name = f"encoder: {layers} layers of self-attention" if layers else "encoder"
         yield Text((LEFT + end) / 2, 45, elide(name, SIZE, end - LEFT), SIZE, "ink", "middle")
         for x, _ in placed:
-            yield from _arrow((x, 52), (x, self.state), "muted")
+            yield from arrow((x, 52), (x, self.state), "muted")
             yield Box(x - 16, self.state, 32, STATE + 2, "s0", outline=1.0)
 
     def _states(self, placed: Sequence[tuple[float, Column]], width: float, read: int, lit: bool) -> Iterator[Mark]:
@@ -113,12 +113,12 @@ class Diagram:
                 yield Box(left, y, right - left, STATE, "rule" if is_read else "grid", outline=1.0)
                 if n + 1 < len(placed):
                     ends = (right, y + STATE / 2), (right + 10, y + STATE / 2)
-                    yield from _arrow(ends[k], ends[1 - k], "muted" if is_read else "grid")
+                    yield from arrow(ends[k], ends[1 - k], "muted" if is_read else "grid")
             if not self.cross:
                 x = placed[0 if k else -1][0]
                 yield Box(x - width / 2 + 3, y - 2, width - 6, STATE + 4, "link" if lit else "grid", outline=2.0)
                 yield Polyline(((x, y + STATE + 2), (x, self.sum)), hue, 1.2)
-                yield from _arrow((x, self.sum), (RIGHT, self.sum), hue)
+                yield from arrow((x, self.sum), (RIGHT, self.sum), hue)
         if not self.cross:
             what = "one vector, the last state" if states.directions == 1 else "the last state of each direction"
             yield Text(
@@ -130,11 +130,11 @@ class Diagram:
         top = max(column.weight for _, column in placed) or 1.0
         rows = {"scores e": self.score + 20, "weights α": self.weight + 24, "context c": self.sum + 4}
         yield from (Text(MARGIN, y, name, SMALL, muted) for name, y in rows.items() if self.scored or name[0] != "s")
-        yield from _arrow((RIGHT, self.own + 12), (LEFT if self.scored else end, self.own + 12), _pale("s1", lit))
+        yield from arrow((RIGHT, self.own + 12), (LEFT if self.scored else end, self.own + 12), _pale("s1", lit))
         yield Text(end + 10, self.own + 7, "query", SMALL, ink)
         for x, (_, w, _) in placed:
             target = self.score - 2 if self.scored else self.softmax
-            yield from _arrow((x, self.score - 36), (x, target), muted)
+            yield from arrow((x, self.score - 36), (x, target), muted)
             yield Polyline(((x, self.softmax + 20), (x, self.weight + HIGH * (1 - w))), muted, 1.0)
             if self.scored and lit:
                 score = max(LEAST, math.log(w / top)) if w > 0 else LEAST
@@ -153,7 +153,7 @@ class Diagram:
         yield Text((LEFT + end) / 2, self.softmax + 14, elide(name, SIZE, end - LEFT), SIZE, ink, "middle")
         yield Text(end + 22, self.sum + 5, "Σ", 16.0, ink, "middle")
         yield Text(end + 42, self.sum - 5, "c", SIZE, ink)
-        yield from _arrow((end + 32, self.sum), (RIGHT + 85, self.sum), _pale("s2", lit))
+        yield from arrow((end + 32, self.sum), (RIGHT + 85, self.sum), _pale("s2", lit))
 
     def _decoder(self, t: int | None) -> Iterator[Mark]:
         lit, width, middle = t is not None, WIDTH - MARGIN - RIGHT, RIGHT + 85
@@ -166,10 +166,10 @@ class Diagram:
         boxes = {0.0: before, self.own: name, self.output: "output layer, softmax", self.next: chosen}
         boxes |= {self.output - 36: ""} if self.before else {}
         for y, nearest in ((24.0, self.own), (self.own + 24, self.output - 36 * self.before)):
-            yield from _arrow((middle, y), (middle, nearest), muted)
+            yield from arrow((middle, y), (middle, nearest), muted)
         yield from self._own_state(None if t is None else t - self.before, self.own)
         if self.before:
-            yield from _arrow((middle, self.output - 12), (middle, self.output), muted)
+            yield from arrow((middle, self.output - 12), (middle, self.output), muted)
             yield from self._own_state(t, self.output - 36)
         for y, text in boxes.items():
             yield Box(RIGHT, y, width, 24, hue, outline=2.0 if y == self.next else 1.0)
@@ -202,12 +202,3 @@ def _strip(
     for number, value in enumerate(vector.tolist()):
         paint = signed_paint(value / max(largest, 1e-9))
         yield Box(x + number * cell, y, cell, height, paint, f"{value:.2f}".replace("-", "−"))
-
-
-def _arrow(start: tuple[float, float], end: tuple[float, float], paint: str) -> Iterator[Polyline]:
-    """Draw a line with a tip at its end."""
-    (x1, y1), (x2, y2) = start, end
-    length = math.hypot(x2 - x1, y2 - y1) or 1.0
-    dx, dy = 5 * (x2 - x1) / length, 5 * (y2 - y1) / length
-    yield Polyline((start, (x2 - dx, y2 - dy)), paint, 1.0)
-    yield Polyline((end, (x2 - dx - dy / 2, y2 - dy + dx / 2), (x2 - dx + dy / 2, y2 - dy - dx / 2)), paint)

@@ -29,6 +29,7 @@ from regard.visualisation.figure import (
     Text,
     header_lines,
     make_figure,
+    right_edge,
 )
 from regard.visualisation.fonts import elide, measure
 from regard.visualisation.text import clean, isolated
@@ -158,7 +159,7 @@ def layout_overlay(overlay: Overlay) -> Figure:
     panels = len(overlay.words) + 1
     columns = min(COLUMNS, panels)
     step_x, step_y = max(width, PANEL * 0.75) + GAP, height + LABEL * LINE_HEIGHT + GAP
-    right = max(MARGIN + columns * step_x - GAP, MARGIN + _legend_width())
+    right = max(MARGIN + columns * step_x - GAP, MARGIN + right_edge(_legend(0.0, 0.0)))
     header, header_height = header_lines(overlay.title, overlay.caption, right - MARGIN)
     top = MARGIN + header_height + 10
     groups = [Group("header", header)]
@@ -196,7 +197,7 @@ def _legend(left: float, top: float) -> Iterator[Mark]:
     """Draw the veil from opaque to clear, over light and dark ground, and the outline of the largest cell."""
     size, baseline = LEGEND_SIZE, top + ASCENT * LEGEND_SIZE
     texts = [Text(left, baseline, LEGEND[0], size, "muted")]
-    bar = max(x for x, _ in texts[0].corners()) + 8
+    bar = right_edge(texts) + 8
     ground = np.full((2, 1, 3), 235, np.uint8)
     ground[1] = 120
     file = io.BytesIO()
@@ -204,14 +205,10 @@ def _legend(left: float, top: float) -> Iterator[Mark]:
     yield Raster(bar, top + 1, BAR, 12.0, file.getvalue(), pixelated=True)
     yield Raster(bar, top + 1, BAR, 12.0, _veil(np.linspace(0, 1, BAR_STEPS)[None]), pixelated=True)
     texts.append(Text(bar + BAR + 8, baseline, LEGEND[1], size, "muted"))
-    outline = max(x for x, _ in texts[1].corners()) + 18
+    outline = right_edge(texts) + 18
     yield Box(outline, top, 13.0, 13.0, "link", outline=2.0)
     texts.append(Text(outline + 19, baseline, LEGEND[2], size, "muted"))
     yield from texts
-
-
-def _legend_width() -> float:
-    return max(x for mark in _legend(0.0, 0.0) if isinstance(mark, Text) for x, _ in mark.corners())
 
 
 def _description(overlay: Overlay) -> str:

@@ -9,17 +9,7 @@ import numpy as np
 from PIL import Image
 
 from regard.visualisation.colours import colour
-from regard.visualisation.figure import (
-    MARGIN,
-    Box,
-    Figure,
-    Group,
-    Mark,
-    Raster,
-    Text,
-    header_lines,
-    make_figure,
-)
+from regard.visualisation.figure import MARGIN, Box, Figure, Group, Mark, Raster, Text, header_lines, make_figure
 from regard.visualisation.fonts import measure
 
 SIDE, GAP, SIZE = 430.0, 34.0, 12.0  # pixels: the longest side of one matrix, between two, and of the text

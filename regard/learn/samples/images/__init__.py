@@ -4,14 +4,4 @@ from regard.learn.samples.images.corpus import LANGUAGES, UNSEEN, CaptionedScene
 from regard.learn.samples.images.drawing import draw
 from regard.learn.samples.images.scene import SIDE, Entity, Meaning
 
-__all__ = [
-    "LANGUAGES",
-    "SIDE",
-    "UNSEEN",
-    "CaptionedScene",
-    "Entity",
-    "ImageSample",
-    "Meaning",
-    "draw",
-    "image_sample",
-]
+__all__ = ["LANGUAGES", "SIDE", "UNSEEN", "CaptionedScene", "Entity", "ImageSample", "Meaning", "draw", "image_sample"]

@@ -94,6 +94,7 @@ def show(
     peak: Peak = None,
     updates: Annotated[int | None, typer.Option(min=1, max=10**9, help="Schedule: updates to draw.")] = None,
     position: Position = None,
+    korean: Annotated[bool, typer.Option("--korean", help="The figure in Korean.")] = False,
     device: Device = "auto",
 ) -> None:
     """Translate a line, or caption an image, and draw what each output word attends to; or draw a model.
@@ -101,6 +102,9 @@ def show(
     An .html page lets you choose among layers and heads and replays the search; .svg and .png show the head that aligns
     best; .gif (or .svg with --view player) is animated.
     """
+    from regard.visualisation.language import LANGUAGE
+
+    LANGUAGE.set("ko" if korean else "en")
     if view is None:
         view = "player" if out is None or out.suffix.lower() in (".gif", ".html") else "heat"
     out = out or Path(f"{view}.svg" if view in UNATTENDED else "attention.html")
@@ -273,7 +277,8 @@ def _alignment(translator: Translator, explanation: Explanation) -> Alignment:
 
 def _agreement(attributions: Attributions) -> str:
     from regard.evaluation.faithfulness import format_correlation
+    from regard.visualisation.language import words
 
     pairs = zip(attributions.names, attributions.agreement, strict=True)
-    correlations = (f"{name} {format_correlation(value)}" for name, value in pairs)
-    return f"rank correlation with attributions: {', '.join(correlations)}"
+    correlations = (f"{words(name)} {format_correlation(value)}" for name, value in pairs)
+    return words("rank correlation with attributions: {values}", values=", ".join(correlations))

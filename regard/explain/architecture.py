@@ -20,6 +20,7 @@ from regard.layers.residual import BatchNorm
 from regard.layers.resnet import FrozenBatchNorm
 from regard.models import Model, ModelSettings, build
 from regard.visualisation.architecture import Architecture, Part, Role, Stack
+from regard.visualisation.language import words
 
 Count = Callable[..., int]
 """Counts the weights of modules, see `_count`."""
@@ -47,11 +48,11 @@ def describe_architecture(
     for side, size in zip(("encoder", "decoder"), vocabularies, strict=True):
         part_settings: Any = getattr(settings, side)
         sides.append(describe.get(part_settings.kind, _other)(getattr(model, side), part_settings, size, seen))
-    notes = [f"vocabulary: {' and '.join(f'{n:,}' for n in dict.fromkeys(vocabularies))} tokens"]
+    notes = [words("vocabulary: {sizes} tokens", sizes=", ".join(f"{n:,}" for n in dict.fromkeys(vocabularies)))]
     shared = settings.resolved_share(joint)
     if shared != "none":
         both = "source, target and output share one table" if shared == "all" else "target and output share one table"
-        notes.append(f"embeddings: {both}, counted once")
+        notes.append(words(f"embeddings: {both}, counted once"))
     encoder, decoder = map(tuple, sides)
     return Architecture(title, encoder, decoder, weights_by_kind(model), tuple(notes))
 
@@ -167,20 +168,21 @@ def _recurrent(side: Any, settings: Any, vocabulary: int, seen: set[int], start:
     entry = _input(side, s, vocabulary, count, "none")
     if not hasattr(side, "output"):
         directions = "2 × " if s.bidirectional else ""
-        name = f"bidirectional {cell}" if s.bidirectional else cell
+        name = words("bidirectional {cell}", cell=cell) if s.bidirectional else cell
         return [entry, Stack((Part(name, f"{directions}{s.size}", count(side.layers), before=0),), s.layers)]
     bridge = _single("bridge", "first state, tanh", count(side.bridges), "norm", source=start, is_first=True)
     context = getattr(s, "context", "") == "every"
     attends = s.kind != "no_attention"
     is_before = attends and s.order == "bahdanau"  # it attends by the state of the step before
-    sizes, around = f"{s.size}" + ", + context" * context, 1 + is_before  # the embedding goes into the cells alone
+    sizes = words("{size}, + context", size=s.size) if context else str(s.size)
+    around = 1 + is_before  # the embedding goes into the cells alone
     recurs = {"around": around, "before": int(is_before), "source": start * context}
     cells = Stack((Part(cell, sizes, count(side.cells), **recurs),), s.layers)
     also, feeds = (((2, 4) if is_before else (2,)), s.order == "luong_input_feeding") if attends else ((), False)
     middle, weights = [cells], count(side.readout)
     if attends:
         own = count(getattr(side, "context_proj", None), getattr(side, "gate", None), side.cross_attention)
-        score = s.score + ", input feeding" * feeds
+        score = words("{score}, input feeding", score=s.score) if feeds else s.score
         attention = _single("attention", score, own, "attention", source="keys, values", opens=STATES)
         middle = [attention, cells] if is_before else [cells, attention]
     readout = _single("readout, tanh", f"→ {s.embedding}", weights, also=also, before=2 if feeds else None)
@@ -192,7 +194,7 @@ def _convolutional(side: Any, settings: Any, vocabulary: int, seen: set[int]) ->
     is_decoder, layers = hasattr(side, "output"), side.layers
     widen = _single("linear", f"{s.embedding} → {s.size}", count(side.widen))
     narrow = _single("linear", f"{s.size} → {s.embedding}", count(side.narrow))
-    detail = f"kernel {s.kernel_size}, GLU"
+    detail = words("kernel {size}, GLU", size=s.kernel_size)
     if not is_decoder:
         inner = Stack((Part("convolution", detail, count(layers)), Part("add", "", 0, "norm", around=1)), s.layers)
         return [_input(side, s, vocabulary, count, "learned"), widen, inner, narrow]
@@ -214,19 +216,21 @@ def _other(side: Any, settings: Any, vocabulary: int, seen: set[int]) -> list[St
     stacks = [_single("image", "pixels", 0, "input")]
     if s.kind == "resnet":
         backbone = side.backbone
-        stacks.append(_single("convolution", f"stem, {s.width} channels", count(backbone.conv1, backbone.bn1)))
+        stacks.append(
+            _single("convolution", words("stem, {width} channels", width=s.width), count(backbone.conv1, backbone.bn1))
+        )
         for stage, depth in enumerate(s.depths):
             blocks = count(getattr(backbone, f"layer{stage + 1}"))
             detail = f"{depth} × {s.block}, {s.width * 2**stage}"
-            stacks.append(_single(f"stage {stage + 1}", detail, blocks))
+            stacks.append(_single(words("stage {number}", number=stage + 1), detail, blocks))
     elif s.kind == "vit":
-        detail = f"{s.patch_size} × {s.patch_size} pixels"
+        detail = words("{side} × {side} pixels", side=s.patch_size)
         stacks.append(_single("patches, linear", detail, count(side.patch_embedding)))
     else:
         stacks.append(_single("backbone", str(getattr(s, "name", s.kind)), count(side.backbone)))
     named = ("backbone", "patch_embedding", "grid_head")
     if rest := [module for name, module in side.named_children() if name not in named]:
-        stacks.append(_single("linear", f"→ {s.size}, norm", count(*rest)))
+        stacks.append(_single("linear", words("→ {size}, norm", size=s.size), count(*rest)))
     head, positions = side.grid_head, "" if s.positions == "none" else "+ positions"
     stacks.append(_single("grid of cells", positions, count(head.position_embedding), "input"))
     if s.layers:

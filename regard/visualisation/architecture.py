@@ -14,6 +14,7 @@ from typing import Literal, NamedTuple
 from regard.visualisation import figure as drawing
 from regard.visualisation.figure import MARGIN, MIDLINE, TITLE_SIZE, Box, Figure, Group, Mark, Polyline, Text
 from regard.visualisation.fonts import elide, measure, wrap
+from regard.visualisation.language import words
 
 Role = Literal["input", "norm", "attention", "sublayer", "output"]
 SHADES: dict[Role, str] = {"input": "w8", "norm": "grid", "attention": "w30", "sublayer": "w16", "output": "w12"}
@@ -121,7 +122,7 @@ def layout_architecture(architecture: Architecture) -> Figure:
     for (side, stacks), x in zip(sides.items(), (MARGIN + FRAME, MARGIN + 2 * FRAME + COLUMN + BETWEEN), strict=True):
         placed = _place(side, stacks, x, row)
         parts, boxes = [part for stack in stacks for part in stack.parts], boxes | placed
-        marks = [Text(x, TOP - 14, side.capitalize(), SIZE, "muted"), *_frames(side, stacks, placed)]
+        marks = [Text(x, TOP - 14, words(side.capitalize()), SIZE, "muted"), *_frames(side, stacks, placed)]
         for place, box in placed.items():
             marks += _part(parts[place.part], box) if place.row < 0 else _inner(parts[place.part], place, box)
         groups.append(Group(side, tuple(marks)))
@@ -161,11 +162,11 @@ def _part(part: Part, box: Box) -> Iterator[Mark]:
     yield from (box, Box(box.x, box.y, box.width, box.height, "rule", outline=1.0))
     weights, paint = f"{part.weights:,}" if part.weights else "", "ink" if part.role == "attention" else "muted"
     room = COLUMN - 20 - measure(weights, small) - 8
-    name = elide(part.name, size, room)
+    name = elide(words(part.name), size, room)
     yield Text(box.x + 10, middle + MIDLINE * size, name, size)
     left = measure(name, size) + 10
-    if part.detail and room - left > 30:
-        yield Text(box.x + 10 + left, middle + MIDLINE * small, elide(part.detail, small, room - left), small, paint)
+    detail = elide(words(part.detail), small, room - left) if room - left > 30 else ""
+    yield Text(box.x + 10 + left, middle + MIDLINE * small, detail, small, paint)
     yield Text(box.x + COLUMN - 10, middle + MIDLINE * small, weights, small, paint, "end")
 
 
@@ -178,7 +179,7 @@ def _inner(part: Part, place: Place, box: Box) -> Iterator[Mark]:
     for shift in (2.5 * (n + 1) for n in range(sheets)):
         right, top = box.x + width + shift, box.y - shift
         yield Polyline(((box.x + shift, top), (right, top), (right, top + box.height)), hue, 1.2)
-    text = elide(name, size, box.width - 8)
+    text = elide(words(name), size, box.width - 8)
     yield Text(box.x + box.width / 2, box.y + box.height / 2 + MIDLINE * size, text, size, "ink", "middle")
 
 
@@ -193,7 +194,7 @@ def _frames(side: str, stacks: tuple[Stack, ...], placed: dict[Place, Box]) -> I
             x, top = placed[Place(side, parts[0])].x - FRAME + 2, boxes[-1].y - FRAME + 2
             foot = boxes[0].y + boxes[0].height + FRAME - 2 + room
             yield Box(x, top, COLUMN + 2 * FRAME - 4, foot - top, "muted", outline=1.5)
-            yield Text(x + COLUMN + 2 * FRAME - 4, top - 2, f"{stack.times} ×", SMALL, "ink", "end")
+            yield Text(x + COLUMN + 2 * FRAME - 13, top - 2, f"{stack.times}×", SMALL - 1)
 
 
 def _connection(connection: Connection, boxes: dict[Place, Box], decoder: list[Part]) -> Iterator[Mark]:
@@ -226,7 +227,7 @@ def _connection(connection: Connection, boxes: dict[Place, Box], decoder: list[P
         path = [(right, one.y + one.height / 2), (x, one.y + one.height / 2), (x, high)]
         path += [(middle, high), (middle, foot)] if opened else [(other.x, high)]
         if not end.column:
-            yield Text(x + 4, high - 6, decoder[end.part].source, SMALL - 1, "link")
+            yield Text(x + 4, high - 6, words(decoder[end.part].source), SMALL - 1, "link")
     width = 2.0 if paint == "link" else 1.4
     if len(path) > 2:
         yield Polyline(tuple(path[:-1]), paint, width)
@@ -237,15 +238,15 @@ def _table(architecture: Architecture) -> Iterator[Mark]:
     """Write the weights by kind with their shares, and the notes below."""
     right, y = WIDTH - MARGIN, TOP + 4
     total = sum(count for _, count in architecture.kinds)
-    yield Text(TABLE, TOP - 14, "Weights by kind", SIZE, "muted")
+    yield Text(TABLE, TOP - 14, words("Weights by kind"), SIZE, "muted")
     for kind, count in architecture.kinds:
-        yield Text(TABLE, y + SIZE, kind, SIZE)
+        yield Text(TABLE, y + SIZE, words(kind), SIZE)
         yield Text(right, y + SIZE, f"{count:,}", SIZE, "ink", "end")
         share = count / max(1, total)
         yield Box(TABLE, y + SIZE + 6, max(1.0, (right - TABLE) * share), 5.0, "w70", f"{share:.1%}")
         y += 34
     yield Box(TABLE, y + 2, right - TABLE, 1.0, "rule")
-    yield Text(TABLE, y + 10 + SIZE, "all", SIZE)
+    yield Text(TABLE, y + 10 + SIZE, words("all"), SIZE)
     yield Text(right, y + 10 + SIZE, f"{total:,}", SIZE, "ink", "end")
     y += 44
     for note in architecture.notes:
@@ -257,7 +258,7 @@ def _table(architecture: Architecture) -> Iterator[Mark]:
 
 def _description(architecture: Architecture) -> str:
     sides = (
-        f"{name}: " + "; ".join(f"{s.times} × ({', '.join(p.name for p in s.parts)})" for s in stacks)
+        f"{words(name)}: " + "; ".join(f"{s.times} × ({', '.join(words(p.name) for p in s.parts)})" for s in stacks)
         for name, stacks in (("encoder", architecture.encoder), ("decoder", architecture.decoder))
     )
     return ". ".join(sides) + "."

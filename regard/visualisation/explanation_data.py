@@ -18,6 +18,7 @@ import numpy as np
 from regard.attention.alignment import Readings
 from regard.common.errors import UsageError
 from regard.visualisation.heatmap import Alignment
+from regard.visualisation.language import words
 from regard.visualisation.overlay import SourceImage
 from regard.visualisation.states import States, states_data
 from regard.visualisation.text import clean, is_korean
@@ -276,4 +277,4 @@ def _is_right_to_left(words: Sequence[str]) -> bool:
 
 def token_label(token: str) -> str:
     """Return a token for display by itself: without its mark for a space; the end of the sentence as "(end)"."""
-    return "(end)" if token == "</s>" else _token_text(token).strip()
+    return words("(end)") if token == "</s>" else _token_text(token).strip()

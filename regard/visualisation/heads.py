@@ -12,6 +12,7 @@ from regard.visualisation.colours import level
 from regard.visualisation.figure import MARGIN, MIDLINE, TITLE_SIZE, Box, Figure, Group, Mark, Text, make_figure
 from regard.visualisation.fonts import elide, measure
 from regard.visualisation.heatmap import Alignment, ceiling_of
+from regard.visualisation.language import words
 
 GAP, NAME_SIZE = 22.0, 13.0
 TARGET_SIDE = 210.0  # pixels of a head's longer side, unless cells reach their bounds
@@ -66,7 +67,7 @@ def layout_heads(heads: Heads) -> Figure:
     header = (Text(MARGIN, MARGIN + 14, title, TITLE_SIZE),) if heads.title else ()
     bottom = top + rows * step_y - GAP - NAME_SIZE + MARGIN + 4
     groups = [Group("header", header), *groups]
-    return make_figure(right + MARGIN, bottom, groups, heads.title or "Heads", _description(heads))
+    return make_figure(right + MARGIN, bottom, groups, heads.title or words("Heads"), _description(heads))
 
 
 def _word_width(word: str, size: float) -> float:
@@ -87,9 +88,6 @@ def _panel(head: Alignment, x: float, y: float, cell: float, ceiling: float) -> 
 
 def _description(heads: Heads) -> str:
     """Describe how sharp each head is, for screen readers."""
-    heads_text = (
-        f"{head.caption}: its strongest weight is {head.weights.max(1).mean():.2f}, averaged over "
-        f"{len(head.target)} target words"
-        for head in heads.heads
-    )
-    return f"{len(heads.heads)} heads over {len(heads.heads[0].source)} source words. {'; '.join(heads_text)}."
+    means = "; ".join(f"{head.caption} {head.weights.max(1).mean():.2f}" for head in heads.heads)
+    text = "{count} heads over {columns} source words. The strongest weight of a target word, on average: {means}."
+    return words(text, count=len(heads.heads), columns=len(heads.heads[0].source), means=means)

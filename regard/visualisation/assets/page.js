@@ -75,8 +75,11 @@ const explanationPage = (() => {
   const find = (id) => document.getElementById(id);
   const initial = JSON.parse(find("data").textContent);
   const { palette, endpoint, veil } = initial, isLive = Boolean(initial.models);
+  for (const theme of Object.values(palette)) {
+    for (const name of ["scale", "text", "signed", "series"]) theme[name] = theme[name].match(/.{6}/g).map((code) => `#${code}`);
+  }
   const dark = matchMedia("screen and (prefers-color-scheme: dark)"); // printed pages are light
-  let labels = (navigator.language || "").toLowerCase().startsWith("ko") ? KOREAN : ENGLISH;
+  let labels = (initial.language || navigator.language || "").toLowerCase().startsWith("ko") ? KOREAN : ENGLISH;
   let data; // the explanation that is shown
   let bitmap; // its image, if it explains a caption
   let selection = { role: "cross", layer: 0, head: null, shifted: false, view: "heat" };

@@ -228,15 +228,16 @@ def _draw(pipeline: Translator | Captioner, text: str, drawing: _Drawing) -> str
     from regard.pipeline import Captioner
     from regard.pipeline.bulk import unknown_script
     from regard.visualisation import Meta, save
+    from regard.visualisation.language import words
 
-    facts = {"decoding": pipeline.engine.describe(), "drawn by": f"regard {__version__}"}
+    facts = {words("decoding"): pipeline.engine.describe(), words("drawn by"): f"regard {__version__}"}
     output: Translation | Caption
     if isinstance(pipeline, Captioner):
         if drawing.view == "heads" or drawing.faithfulness:
             option = "--faithfulness" if drawing.faithfulness else "--view heads"
             raise UsageError(f"{option}: only for translations; the page of a caption lets you choose among heads")
         captioned = explain_caption(pipeline, Path(text), drawing.beam)
-        facts, data, output = {"image": Path(text).name, **facts}, captioned.data, captioned.caption
+        facts, data, output = {words("image"): Path(text).name, **facts}, captioned.data, captioned.caption
     else:
         warn(unknown_script(pipeline, "the text", [text])[1])
         explanation = explain(pipeline, text, drawing.beam, attributions=drawing.is_page or drawing.faithfulness)

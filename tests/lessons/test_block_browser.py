@@ -304,3 +304,23 @@ def test_a_page_of_too_many_numbers_cannot_be_edited(browser: Any, tmp_path: Pat
     assert page.locator("td.number").count() == 0
     assert not page.is_visible("#reset")
     page.close()
+
+
+@pytest.mark.parametrize("score", ["scaled_dot", "additive", "cosine"])
+def test_formulas_are_set_as_mathematics(browser: Any, tmp_path: Path, score: str) -> None:
+    block = walkthrough_block(SOURCE, TARGET, score=score, norm="pre")
+    (tmp_path / "block.html").write_text(block.page(), encoding="utf-8")
+    page = browser.new_page()
+    page.goto((tmp_path / "block.html").as_uri())
+    lines = page.locator(".formula").evaluate_all("all => all.map(line => [line.dataset.formula, line.textContent])")
+    assert [line[0] for line in lines] == [step.formula for step in block.steps if step.formula]
+    assert page.locator(".formula:not(:has(math))").count() == 0
+    plain = str.maketrans("ᵀ²", "⊤2", "()/√^ \u2009")
+    for formula, text in lines:
+        assert text.translate(plain) == formula.translate(plain), "no symbol is lost but those that became a form"
+    scaled = 2 * (score == "scaled_dot")  # Q·Kᵀ / √E in two attentions
+    assert page.locator("mfrac msqrt").count() == 4 + scaled, (
+        "(x − μ) / √(σ² + ε), before three sublayers and at the end"
+    )
+    assert page.locator("msup mfrac").count() == 2, "10000^(2i/D)"
+    page.close()

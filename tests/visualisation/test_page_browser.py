@@ -105,6 +105,7 @@ def test_layers_heads_and_roles_can_be_selected(open_page: Any, explanation: Cal
     check(explained.layers[1].weights.mean(0))
     page.select_option("#layer", "0")
     check(explained.layers[0].weights.mean(0))
+    page.click("#more summary")
     page.select_option("#row", "shifted")
     check(explained.layers[0].weights.mean(0), row=1)  # shifted weights are those of the next token
     page.select_option("#role", "encoder")
@@ -151,6 +152,7 @@ def test_the_player_steps_by_buttons_and_keys(open_page: Any, explanation: Calla
     assert page.locator("#product").text_content() == "p = 0.75 = 0.75"
     assert page.locator("#mechanism .candidate.chosen").text_content() == "저는"
     assert "저는 75.0 %" in page.get_attribute("#mechanism svg", "aria-label")
+    page.click("#buttons summary")
     page.select_option("#speed", "4")
     page.click("#play")
     page.locator("#step-status", has_text="Step 8 of 8").wait_for()
@@ -307,6 +309,8 @@ def test_controls_are_named_for_screen_readers(open_page: Any, explanation: Call
     for role, name in [("toolbar", "Source: words"), ("button", "Previous step"), ("slider", "Step")]:
         assert page.get_by_role(role, name=name, exact=True).count() == 1, name
     assert page.get_by_role("img", name="Attention weights: target → source").count() == 1
+    for summary in ("#more summary", "#buttons summary"):
+        page.click(summary)
     for id in ("role", "layer", "head", "row", "view", "speed"):
         assert page.locator(f"label:has(#{id})").inner_text().strip()
     assert (
@@ -319,7 +323,7 @@ def test_controls_are_named_for_screen_readers(open_page: Any, explanation: Call
 
 def test_all_weights_are_shown_as_a_table(open_page: Any, bread: Alignment) -> None:
     page = open_page([bread])
-    page.click("summary")
+    page.click("#numbers summary")
     page.wait_for_selector("#table tbody tr")
     assert page.locator("#table tbody tr").count() == 4
     cells = page.inner_text("#table tbody tr:nth-child(2)").split()

@@ -10,7 +10,7 @@ const explanationPage = (() => {
     hint: "Point at a word, tap it, or move with the arrow keys to see its weights. Enter pins it, Escape unpins it.",
     attends: "attends to", attended: "is attended by", nothing: "nothing", words: "words", other: "한국어",
     player: "Step by step: the encoder reads, the decoder writes", first: "First step", back: "Previous step", play: "Play", pause: "Pause",
-    forth: "Next step", step: "Step", speed: "Speed", pieces: "pieces of words", attention: "Attention to the source",
+    forth: "Next step", step: "Step", speed: "Speed", more: "more", pieces: "pieces of words", attention: "Attention to the source",
     candidates: "Candidates for the next token", output: "Output so far",
     sourceRow: "words", stateRow: "states h", scoreRow: "scores e", weightRow: "weights α", contextRow: "context c",
     startMark: "⟨start⟩", query: "query", own: "state", ownBefore: "state before", outputLayer: "output, softmax", nextWord: "next word", wordBefore: "word before",
@@ -45,7 +45,7 @@ const explanationPage = (() => {
     hint: "단어를 가리키거나 누르거나 화살표 키로 옮겨 가면 가중치가 나타납니다. Enter로 고정하고 Esc로 풉니다.",
     attends: "→ 주목한 곳:", attended: "← 주목한 단어:", nothing: "없음", words: "단어", other: "English",
     player: "한 단계씩: 인코더가 읽고 디코더가 쓰기", first: "처음으로", back: "이전 단계", play: "재생", pause: "멈춤",
-    forth: "다음 단계", step: "단계", speed: "속도", pieces: "단어 조각", attention: "원문에 대한 어텐션",
+    forth: "다음 단계", step: "단계", speed: "속도", more: "더 보기", pieces: "단어 조각", attention: "원문에 대한 어텐션",
     candidates: "다음 토큰 후보", output: "지금까지의 출력",
     sourceRow: "단어", stateRow: "상태 h", scoreRow: "점수 e", weightRow: "가중치 α", contextRow: "컨텍스트 c",
     startMark: "⟨시작⟩", query: "쿼리", own: "상태", ownBefore: "앞 상태", outputLayer: "출력층, softmax", nextWord: "다음 단어", wordBefore: "앞 단어",
@@ -617,6 +617,7 @@ const explanationPage = (() => {
     fill("layer", layers.map((i) => [i, layerName(data.layers[i].name)]), selection.layer);
     fill("head", H > 1 ? [["mean", labels.mean], ...[...Array(H).keys()].map((h) => [h, String(h + 1)])] : [[0, "1"]], selection.head === null ? "mean" : selection.head);
     fill("row", selection.role === "cross" && data.tokens.length > data.target.length ? [["predicting", labels.predicting], ["shifted", labels.shifted]] : [["predicting", labels.predicting]], selection.shifted ? "shifted" : "predicting");
+    find("more").hidden = find("rows").hidden;
     const views = isOverImage() ? ["heat", "sheet"] : ["heat", "arcs", ...(H > 1 ? ["heads"] : []), ...(H * layers.length > 1 && selection.role !== "attribution" ? ["all"] : [])];
     if (!views.includes(selection.view)) selection.view = "heat";
     fill("view", views.map((view) => [view, (isOverImage() && label(view)) || labels[view]]), selection.view);
@@ -1049,7 +1050,7 @@ const explanationPage = (() => {
   find("speed").onchange = () => timer !== null && play(true);
   find("player").addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || event.target.tagName === "SELECT") return;
-    if (event.target.id === "pieces" || event.target.id === "step" && event.key !== " ") return;
+    if (event.target.matches("#pieces, summary") || event.target.id === "step" && event.key !== " ") return;
     if (event.key === " " && event.target.tagName === "BUTTON") return;
     const act = {
       " ": () => play(timer === null), ArrowRight: () => { play(false); step(current + 1); }, ArrowLeft: () => { play(false); step(current - 1); },

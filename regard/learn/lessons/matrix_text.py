@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from regard.common.bilingual import Language, text_width, words_by
-from regard.visualisation.number_boxes import NumberMatrix, Step, Term, matrices
+from regard.visualisation.number_boxes import Step, Term, matrices
 
 NARROWEST, WIDEST = 7, 110
 """Columns of the terminal for a number, and for a line of text."""
@@ -30,25 +30,15 @@ def format_steps(steps: Sequence[Step], is_batch: bool, language: Language) -> l
 
 def _format_term(term: Term, is_batch: bool, language: Language) -> list[str]:
     lines, shape = list[str](), term.shape(is_batch)
+    bracketed = shape if shape.startswith("(") else f"({shape})"
     for matrix in matrices(term):
-        parts = [words_by(term.name, language) + f" {_bracketed(shape)}" * bool(shape), matrix.label.by(language)]
-        if matrix.more is not None:
-            parts.append(matrix.more.by(language))
+        parts = [words_by(term.name, language) + f" {bracketed}" * bool(shape), matrix.label.by(language)]
+        parts += [] if matrix.more is None else [matrix.more.by(language)]
         rows, columns = ([words_by(label, language) for label in labels] for labels in (matrix.rows, matrix.columns))
-        lines += format_matrix(", ".join(filter(None, parts)), rows, _cells(matrix), _with_ellipsis(columns, matrix))
+        more = ["…"] * bool(matrix.more_columns)
+        cells = [[*row, *more] for row in matrix.cells]
+        lines += format_matrix(", ".join(filter(None, parts)), rows, cells, [*columns, *more] if columns else [])
     return lines
-
-
-def _bracketed(shape: str) -> str:
-    return shape if shape.startswith("(") else f"({shape})"
-
-
-def _cells(matrix: NumberMatrix) -> list[tuple[str, ...]]:
-    return [(*row, "…") if matrix.more_columns else row for row in matrix.cells]
-
-
-def _with_ellipsis(columns: Sequence[str], matrix: NumberMatrix) -> Sequence[str]:
-    return (*columns, "…") if columns and matrix.more_columns else columns
 
 
 def _wrap(text: str, limit: int) -> list[str]:

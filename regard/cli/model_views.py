@@ -57,6 +57,7 @@ def draw_score(run: Path) -> Figure:
     from regard.attention import Attention
     from regard.attention.scores import General
     from regard.model_folder import load_folder
+    from regard.visualisation.language import words
     from regard.visualisation.weight_matrix import layout_weight_matrices
 
     loaded = load_folder(run)
@@ -73,6 +74,6 @@ def draw_score(run: Path) -> Figure:
         )
     matrices = [matrix.numpy() for score in general for matrix in score.matrix.detach().float().cpu()]
     many = len(matrices) > 1
-    names = [f"matrix {number}" if many else "" for number in range(1, len(matrices) + 1)]
-    title = f"General score of {run.resolve().name}: W between decoder and encoder states"
-    return layout_weight_matrices(matrices, names, ("decoder state ↓", "encoder state"), title)
+    names = [words("matrix {number}", number=number) if many else "" for number in range(1, len(matrices) + 1)]
+    title = words("General score of {run}: W between decoder and encoder states", run=run.resolve().name)
+    return layout_weight_matrices(matrices, names, (words("decoder state ↓"), words("encoder state")), title)

@@ -48,9 +48,11 @@ def sinusoid_rows(size: int, count: int) -> Any:
 
 def draw_sinusoids(size: int) -> Figure:
     """Draw the sinusoidal encoding of a size, columns in the paper's order."""
+    from regard.visualisation.language import words
     from regard.visualisation.positions import layout_sinusoids
 
-    return layout_sinusoids(sinusoid_rows(size, MAX_POSITIONS), f"Sinusoidal positional encoding, {size} dimensions")
+    title = words("Sinusoidal positional encoding, {size} dimensions", size=size)
+    return layout_sinusoids(sinusoid_rows(size, MAX_POSITIONS), title)
 
 
 def draw_positions(sizes: Sizes) -> tuple[Figure, list[str]]:
@@ -75,6 +77,7 @@ def draw_schedules(sizes: Sizes) -> Chart:
     """
     from regard.training.schedule import NOAM_WARMUP, ScheduleSettings
     from regard.visualisation import Chart, Panel
+    from regard.visualisation.language import words
 
     kind = sizes.schedule or "noam"
     pairs = _pairs(sizes, NOAM_WARMUP) if sizes.size or sizes.warmup or sizes.schedule else list(PUBLISHED)
@@ -83,12 +86,12 @@ def draw_schedules(sizes: Sizes) -> Chart:
     lines = []
     for size, warmup in pairs:
         schedule = ScheduleSettings.parse({"kind": kind, "warmup": warmup, **peak}, "the options")
-        name = (f"size {size}, " if kind == "noam" else "") + f"warm-up {schedule.warmup:,}"
+        name = words("size {size}, ", size=size) if kind == "noam" else ""
+        name += words("warm-up {updates}", updates=f"{schedule.warmup:,}")
         lines.append(schedule_line(name, schedule, size, last))
-    caption = "noam: size^−0.5 · min(update^−0.5, update · warm-up^−1.5)" if kind == "noam" else ""
-    return Chart(
-        f"Learning rate, {kind.replace('_', ' ')}", (Panel("learning rate", "updates", tuple(lines)),), caption
-    )
+    caption = words("noam: size^−0.5 · min(update^−0.5, update · warm-up^−1.5)") if kind == "noam" else ""
+    panel = Panel(words("learning rate"), words("updates"), tuple(lines))
+    return Chart(words("Learning rate, {kind}", kind=kind.replace("_", " ")), (panel,), caption)
 
 
 def _pairs(sizes: Sizes, warmup: int) -> list[tuple[int, int]]:

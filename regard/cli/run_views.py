@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from regard.cli.plain_views import MAX_POSITIONS, draw_sinusoids, schedule_line
 from regard.common.errors import ModelFolderError, UsageError
+from regard.visualisation.language import words
 
 if TYPE_CHECKING:
     from regard.visualisation import Chart, Figure, Series
@@ -44,10 +45,14 @@ def _learning_curve(run: Path) -> Chart:
     scores = tuple((title, valid, key) for title, key in SCORES.items())
     entropy = (("cross-attention", valid, "entropy"),)
     panels = [
-        Panel(title, "updates", tuple(line for source in sources for line in _series(*source)))
+        Panel(
+            words(title),
+            words("updates"),
+            tuple(line for name, events, key in sources for line in _series(words(name), events, key)),
+        )
         for title, sources in ((LOSS, losses), ("validation score", scores), (ENTROPY, entropy))
     ]
-    return Chart(f"Learning curve of {run.name}", tuple(panel for panel in panels if panel.series))
+    return Chart(words("Learning curve of {run}", run=run.name), tuple(panel for panel in panels if panel.series))
 
 
 def _learning_curves(runs: Sequence[Path]) -> Chart:
@@ -62,15 +67,15 @@ def _learning_curves(runs: Sequence[Path]) -> Chart:
     values += [(f"validation {title}", 1, key) for title, key in SCORES.items()]
     panels = [
         Panel(
-            title,
-            "updates",
+            words(title),
+            words("updates"),
             tuple(
                 line for name, events in zip(names, journals, strict=True) for line in _series(name, events[of], key)
             ),
         )
         for title, of, key in (*values, (ENTROPY, 1, "entropy"))
     ]
-    return Chart("Learning curves", tuple(panel for panel in panels if panel.series), columns=2)
+    return Chart(words("Learning curves"), tuple(panel for panel in panels if panel.series), columns=2)
 
 
 def _events(run: Path) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
@@ -112,9 +117,12 @@ def _schedule(run: Path) -> Chart:
     recipe = Recipe.parse(read_toml(path), str(path))
     schedule, size = recipe.schedule, load_folder(run).model.decoder.output.weight.shape[1]
     last = recipe.training.updates or 10 * schedule.warmup
-    caption = f"{schedule.kind.replace('_', ' ')}, warm-up of {schedule.warmup:,} updates"
-    panel = Panel("learning rate", "updates", (schedule_line("learning rate", schedule, size, last),))
-    return Chart("Learning rate", (panel,), caption)
+    kind, updates = schedule.kind.replace("_", " "), f"{schedule.warmup:,}"
+    caption = words("{kind}, warm-up of {updates} updates", kind=kind, updates=updates)
+    panel = Panel(
+        words("learning rate"), words("updates"), (schedule_line(words("learning rate"), schedule, size, last),)
+    )
+    return Chart(words("Learning rate"), (panel,), caption)
 
 
 def _positions(run: Path) -> Figure:
@@ -132,4 +140,4 @@ def _positions(run: Path) -> Figure:
     embeddings = [(side, m.weight.detach()[:rows].numpy()) for side, m in modules if isinstance(m, LearnedPositions)]
     if not embeddings:
         raise UsageError("this model has no positional encoding: its layers know the order of tokens without one")
-    return layout_learned_positions(embeddings, f"Learned position embeddings of {run.name}")
+    return layout_learned_positions(embeddings, words("Learned position embeddings of {run}", run=run.name))

@@ -94,6 +94,7 @@ def show(
     peak: Peak = None,
     updates: Annotated[int | None, typer.Option(min=1, max=10**9, help="Schedule: updates to draw.")] = None,
     position: Position = None,
+    korean: Annotated[bool, typer.Option("--korean", help="The figure in Korean.")] = False,
     device: Device = "auto",
 ) -> None:
     """Translate a line, or caption an image, and draw what each output word attends to; or draw a model.
@@ -101,6 +102,9 @@ def show(
     An .html page lets you choose among layers and heads and replays the search; .svg and .png show the head that aligns
     best; .gif (or .svg with --view player) is animated.
     """
+    from regard.visualisation.language import LANGUAGE
+
+    LANGUAGE.set("ko" if korean else "en")
     if view is None:
         view = "player" if out is None or out.suffix.lower() in (".gif", ".html") else "heat"
     out = out or Path(f"{view}.svg" if view in UNATTENDED else "attention.html")
@@ -224,15 +228,16 @@ def _draw(pipeline: Translator | Captioner, text: str, drawing: _Drawing) -> str
     from regard.pipeline import Captioner
     from regard.pipeline.bulk import unknown_script
     from regard.visualisation import Meta, save
+    from regard.visualisation.language import words
 
-    facts = {"decoding": pipeline.engine.describe(), "drawn by": f"regard {__version__}"}
+    facts = {words("decoding"): pipeline.engine.describe(), words("drawn by"): f"regard {__version__}"}
     output: Translation | Caption
     if isinstance(pipeline, Captioner):
         if drawing.view == "heads" or drawing.faithfulness:
             option = "--faithfulness" if drawing.faithfulness else "--view heads"
             raise UsageError(f"{option}: only for translations; the page of a caption lets you choose among heads")
         captioned = explain_caption(pipeline, Path(text), drawing.beam)
-        facts, data, output = {"image": Path(text).name, **facts}, captioned.data, captioned.caption
+        facts, data, output = {words("image"): Path(text).name, **facts}, captioned.data, captioned.caption
     else:
         warn(unknown_script(pipeline, "the text", [text])[1])
         explanation = explain(pipeline, text, drawing.beam, attributions=drawing.is_page or drawing.faithfulness)
@@ -273,7 +278,8 @@ def _alignment(translator: Translator, explanation: Explanation) -> Alignment:
 
 def _agreement(attributions: Attributions) -> str:
     from regard.evaluation.faithfulness import format_correlation
+    from regard.visualisation.language import words
 
     pairs = zip(attributions.names, attributions.agreement, strict=True)
-    correlations = (f"{name} {format_correlation(value)}" for name, value in pairs)
-    return f"rank correlation with attributions: {', '.join(correlations)}"
+    correlations = (f"{words(name)} {format_correlation(value)}" for name, value in pairs)
+    return words("rank correlation with attributions: {values}", values=", ".join(correlations))

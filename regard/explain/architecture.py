@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -19,9 +20,12 @@ from regard.layers.residual import BatchNorm
 from regard.layers.resnet import FrozenBatchNorm
 from regard.models import Model, ModelSettings, build
 from regard.visualisation.architecture import Architecture, Part, Role, Stack
+from regard.visualisation.language import words
 
 Count = Callable[..., int]
 """Counts the weights of modules, see `_count`."""
+STATES = (("V: states", "K: states", "Q: state"), ("scores, softmax, Σ",))
+"""What is inside the attention of a model without heads."""
 WHOLE = (Cell, GatedConvolution, Score)
 """Layers whose inner linear layers are counted with them."""
 
@@ -44,11 +48,11 @@ def describe_architecture(
     for side, size in zip(("encoder", "decoder"), vocabularies, strict=True):
         part_settings: Any = getattr(settings, side)
         sides.append(describe.get(part_settings.kind, _other)(getattr(model, side), part_settings, size, seen))
-    notes = [f"vocabulary: {' and '.join(f'{n:,}' for n in dict.fromkeys(vocabularies))} tokens"]
+    notes = [words("vocabulary: {sizes} tokens", sizes=", ".join(f"{n:,}" for n in dict.fromkeys(vocabularies)))]
     shared = settings.resolved_share(joint)
     if shared != "none":
         both = "source, target and output share one table" if shared == "all" else "target and output share one table"
-        notes.append(f"embeddings: {both}, counted once")
+        notes.append(words(f"embeddings: {both}, counted once"))
     encoder, decoder = map(tuple, sides)
     return Architecture(title, encoder, decoder, weights_by_kind(model), tuple(notes))
 
@@ -95,10 +99,8 @@ def _count(seen: set[int], *modules: nn.Module | None) -> int:
     return total
 
 
-def _single(
-    name: str, detail: str = "", weights: int = 0, role: Role = "sublayer", source: str = "", times: int = 1
-) -> Stack:
-    return Stack((Part(name, detail, weights, role, source, is_first=name == "bridge"),), times)
+def _single(name: str, detail: str = "", weights: int = 0, role: Role = "sublayer", **more: Any) -> Stack:
+    return Stack((Part(name, detail, weights, role, **more),))
 
 
 def _input(side: Any, settings: Any, vocabulary: int, count: Count, positions: str) -> Stack:
@@ -124,16 +126,20 @@ def _each(layers: Any, name: str, count: Count) -> int:
 def _transformer(side: Any, settings: Any, vocabulary: int, seen: set[int]) -> list[Stack]:
     count, s = partial(_count, seen), settings
     is_decoder = hasattr(side, "output")
-    heads = f"{s.heads} × {s.size // s.heads}" + ("" if s.score == "scaled_dot" else f", {s.score}")
-    names = [
-        ("self_attention", "self-attention" if not is_decoder or not s.causal else "masked self-attention", heads, "")
-    ]
-    names += [("cross_attention", "cross-attention", heads, "keys, values")] * is_decoder
-    names.append(("feedforward", "feed-forward", f"{s.feedforward}, {s.activation}", ""))
+    score = f"Q·K / √{s.size // s.heads}" if s.score == "scaled_dot" else s.score
+    inside = (
+        tuple(f"{letter}: {s.heads} × {s.size // s.heads}" for letter in "VKQ"),
+        (f"{s.heads} × ({score}, softmax, Σ·V)",),
+    )
+    own = "masked self-attention" if is_decoder and s.causal else "self-attention"
+    attention: dict[str, Any] = {"detail": "joined, WO", "role": "attention", "opens": inside}
+    sublayers = {"self_attention": Part(own, **attention)}
+    if is_decoder:
+        sublayers["cross_attention"] = Part("cross-attention", source="keys, values", **attention)
+    sublayers["feedforward"] = Part("feed-forward", f"{s.feedforward}, {s.activation}")
     parts = list[Part]()
-    for name, label, detail, source in names:
-        role: Role = "sublayer" if name == "feedforward" else "attention"
-        sublayer = Part(label, detail, _each(side.layers, name, count), role, source)
+    for name, part in sublayers.items():
+        sublayer = replace(part, weights=_each(side.layers, name, count))
         parts += _with_residual(sublayer, s, _each(side.layers, f"{name}_residual", count))
     stacks = [_input(side, s, vocabulary, count, s.positions), Stack(tuple(parts), s.layers)]
     if s.has_final_norm:
@@ -162,19 +168,24 @@ def _recurrent(side: Any, settings: Any, vocabulary: int, seen: set[int], start:
     entry = _input(side, s, vocabulary, count, "none")
     if not hasattr(side, "output"):
         directions = "2 × " if s.bidirectional else ""
-        name = f"bidirectional {cell}" if s.bidirectional else cell
-        return [entry, _single(name, f"{directions}{s.size}", count(side.layers), times=s.layers)]
-    bridge = _single("bridge", "first state, tanh", count(side.bridges), "norm", start)
-    sizes = f"{s.size}" + ", + context" * (getattr(s, "context", "") == "every")
-    around = 1 + (s.kind != "no_attention" and s.order == "bahdanau")  # the embedding goes into the cells alone
-    cells = Stack((Part(cell, sizes, count(side.cells), around=around),), s.layers)
-    readout = _single("readout, tanh", f"→ {s.embedding}", count(side.readout))
-    middle = [cells]
-    if s.kind != "no_attention":
-        weights = count(getattr(side, "context_proj", None), getattr(side, "gate", None), side.cross_attention)
-        score = s.score + ", input feeding" * (s.order == "luong_input_feeding")
-        attention = _single("attention", score, weights, "attention", "keys, values")
-        middle = [attention, cells] if s.order == "bahdanau" else [cells, attention]
+        name = words("bidirectional {cell}", cell=cell) if s.bidirectional else cell
+        return [entry, Stack((Part(name, f"{directions}{s.size}", count(side.layers), before=0),), s.layers)]
+    bridge = _single("bridge", "first state, tanh", count(side.bridges), "norm", source=start, is_first=True)
+    context = getattr(s, "context", "") == "every"
+    attends = s.kind != "no_attention"
+    is_before = attends and s.order == "bahdanau"  # it attends by the state of the step before
+    sizes = words("{size}, + context", size=s.size) if context else str(s.size)
+    around = 1 + is_before  # the embedding goes into the cells alone
+    recurs = {"around": around, "before": int(is_before), "source": start * context}
+    cells = Stack((Part(cell, sizes, count(side.cells), **recurs),), s.layers)
+    also, feeds = (((2, 4) if is_before else (2,)), s.order == "luong_input_feeding") if attends else ((), False)
+    middle, weights = [cells], count(side.readout)
+    if attends:
+        own = count(getattr(side, "context_proj", None), getattr(side, "gate", None), side.cross_attention)
+        score = words("{score}, input feeding", score=s.score) if feeds else s.score
+        attention = _single("attention", score, own, "attention", source="keys, values", opens=STATES)
+        middle = [attention, cells] if is_before else [cells, attention]
+    readout = _single("readout, tanh", f"→ {s.embedding}", weights, also=also, before=2 if feeds else None)
     return [entry, bridge, *middle, readout, _output(side, vocabulary, count)]
 
 
@@ -183,15 +194,15 @@ def _convolutional(side: Any, settings: Any, vocabulary: int, seen: set[int]) ->
     is_decoder, layers = hasattr(side, "output"), side.layers
     widen = _single("linear", f"{s.embedding} → {s.size}", count(side.widen))
     narrow = _single("linear", f"{s.size} → {s.embedding}", count(side.narrow))
-    detail = f"kernel {s.kernel_size}, GLU"
+    detail = words("kernel {size}, GLU", size=s.kernel_size)
     if not is_decoder:
         inner = Stack((Part("convolution", detail, count(layers)), Part("add", "", 0, "norm", around=1)), s.layers)
         return [_input(side, s, vocabulary, count, "learned"), widen, inner, narrow]
     attention = count(*(m for layer in layers for m in (layer.query_in, layer.cross_attention, layer.context_out)))
     parts = (
         Part("causal convolution", detail, _each(layers, "convolution", count)),
-        Part("attention", s.score, attention, "attention", "keys, values"),
-        Part("add", "", 0, "norm", around=2),
+        Part("attention", s.score, attention, "attention", "keys, values", opens=STATES),
+        Part("add", "", 0, "norm", around=2, also=(2,)),
     )
     fitted = count(side.fit_target, side.fit_source)
     entry = _input(side, s, vocabulary, count, "learned")
@@ -205,25 +216,25 @@ def _other(side: Any, settings: Any, vocabulary: int, seen: set[int]) -> list[St
     stacks = [_single("image", "pixels", 0, "input")]
     if s.kind == "resnet":
         backbone = side.backbone
-        stacks.append(_single("convolution", f"stem, {s.width} channels", count(backbone.conv1, backbone.bn1)))
+        stacks.append(
+            _single("convolution", words("stem, {width} channels", width=s.width), count(backbone.conv1, backbone.bn1))
+        )
         for stage, depth in enumerate(s.depths):
             blocks = count(getattr(backbone, f"layer{stage + 1}"))
             detail = f"{depth} × {s.block}, {s.width * 2**stage}"
-            stacks.append(_single(f"stage {stage + 1}", detail, blocks))
+            stacks.append(_single(words("stage {number}", number=stage + 1), detail, blocks))
     elif s.kind == "vit":
-        detail = f"{s.patch_size} × {s.patch_size} pixels"
+        detail = words("{side} × {side} pixels", side=s.patch_size)
         stacks.append(_single("patches, linear", detail, count(side.patch_embedding)))
     else:
         stacks.append(_single("backbone", str(getattr(s, "name", s.kind)), count(side.backbone)))
-    rest = [
-        module for name, module in side.named_children() if name not in ("backbone", "patch_embedding", "grid_head")
-    ]
-    if rest:
-        stacks.append(_single("linear", f"→ {s.size}, norm", count(*rest)))
+    named = ("backbone", "patch_embedding", "grid_head")
+    if rest := [module for name, module in side.named_children() if name not in named]:
+        stacks.append(_single("linear", words("→ {size}, norm", size=s.size), count(*rest)))
     head, positions = side.grid_head, "" if s.positions == "none" else "+ positions"
     stacks.append(_single("grid of cells", positions, count(head.position_embedding), "input"))
     if s.layers:
         name, detail = "self-attention, feed-forward", f"{s.heads} × {s.size // s.heads}, {s.feedforward}"
-        stacks.append(_single(name, detail, count(head.layers), "attention", times=s.layers))
+        stacks.append(Stack((Part(name, detail, count(head.layers), "attention"),), s.layers))
         stacks.append(_single("norm", "layer", count(head.norm), "norm"))
     return stacks

@@ -98,21 +98,13 @@ def measure_trust(folder: Path, sentences: Sequence[str]) -> Trust | None:
         translations = translator.translate(short, readings=True)
     measured = []
     for line, translation in zip(short, translations, strict=True):
-        if translation.readings is None or not translation.text:
-            continue  # split, or nothing was written
-        target = translator.tokenizer.target.ids(translation.tokens)
-        choice = translator.choice or last_layer(translation.readings)
-        measured.append(measure_faithfulness(translator, line, target, translation.readings, choice))
+        if translation.readings is not None and translation.text:  # not split, and something was written
+            target = translator.tokenizer.target.ids(translation.tokens)
+            choice = translator.choice or last_layer(translation.readings)
+            item = measure_faithfulness(translator, line, target, translation.readings, choice)
+            measured.append((item.gradient_agreement, item.erasure_agreement))
     if not measured:
         return None
-    pairs = {
-        "gradient × input": [item.gradient_agreement for item in measured],
-        "word erasure": [item.erasure_agreement for item in measured],
-    }
-    return Trust(len(measured), {name: _mean(values) for name, values in pairs.items()})
-
-
-def _mean(values: Sequence[float]) -> float:
-    """Return the mean of the numbers among the values; NaN if there are none."""
-    numbers = [value for value in values if not math.isnan(value)]
-    return statistics.fmean(numbers) if numbers else math.nan
+    columns = ([value for value in values if not math.isnan(value)] for values in zip(*measured, strict=True))
+    means = (statistics.fmean(numbers) if numbers else math.nan for numbers in columns)
+    return Trust(len(measured), dict(zip(("gradient × input", "word erasure"), means, strict=True)))

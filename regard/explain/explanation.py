@@ -30,6 +30,7 @@ from regard.visualisation.explanation_data import (
     TreeStep,
     layer_weights,
 )
+from regard.visualisation.language import words
 from regard.visualisation.states import States
 
 MAX_PRUNED = 2
@@ -114,9 +115,10 @@ def alignment_choice(pipeline: Translator | Captioner, readings: Readings) -> Al
 def describe_choice(choice: AlignmentChoice, readings: Readings) -> str:
     """Describe the chosen attention weights in words, such as "layer 2, head 1"."""
     layers = readings.layers("cross")
-    head = "mean of heads" if choice.head is None else f"head {choice.head + 1}"
-    name = f"layer {layers.index(choice.layer) + 1}, {head}" if len(layers) > 1 or choice.head != 0 else "attention"
-    return f"{name}, one step later" if choice.shifted else name
+    head = words("mean of heads") if choice.head is None else words("head {head}", head=choice.head + 1)
+    named = len(layers) > 1 or choice.head != 0
+    name = f"{words('layer {layer}', layer=layers.index(choice.layer) + 1)}, {head}" if named else words("attention")
+    return name + words(", one step later") * choice.shifted
 
 
 def _readings(result: Translation | Caption) -> Readings:

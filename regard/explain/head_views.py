@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from regard.common.errors import UsageError
+from regard.visualisation.language import words
 
 if TYPE_CHECKING:
     from regard.attention.alignment import Readings
@@ -53,7 +54,8 @@ def draw_heads(translator: Translator, explanation: Explanation, options: HeadOp
     if causes or layer is None:
         raise UsageError(*causes)
     heads = options.heads or tuple(range(1, count + 1))
-    title = f"{ROLES[options.role]}, layer {names.index(layer) + 1}" + ", one step later" * shifted
+    title = f"{words(ROLES[options.role])}, {words('layer {layer}', layer=names.index(layer) + 1)}"
+    title += words(", one step later") * shifted
     if word is not None:
         import numpy as np
 
@@ -83,16 +85,16 @@ def _words(readings: Readings, role: Role) -> tuple[tuple[str, ...], tuple[str, 
     return rows, readings.target_text if role == "decoder" else readings.source_text
 
 
-def _place(word: str, words: Sequence[str], causes: list[str]) -> int:
+def _place(word: str, line: Sequence[str], causes: list[str]) -> int:
     """Return the place of a word, or of WORD:2 its second one; add a cause if it is not there."""
     name, _, number = word.rpartition(":")
-    if word in words or not number.isdecimal():
+    if word in line or not number.isdecimal():
         name, number = word, "1"
-    places = [place for place, other in enumerate(words) if other == name]
+    places = [place for place, other in enumerate(line) if other == name]
     if 1 <= int(number) <= len(places):
         return places[int(number) - 1]
     count = "once" if len(places) == 1 else f"{len(places)} times"
-    often = f"it is there {count}" if places else f"the words are {', '.join(words)}"
+    often = f"it is there {count}" if places else f"the words are {', '.join(line)}"
     causes.append(f"--word {word}: not among the words that attend; {often}")
     return 0
 
@@ -113,12 +115,11 @@ def _panels(
     assert readings is not None, "readings were requested"
     attributions = explanation.data.attributions if readings.roles[layer] == "cross" else None
     for head in heads:
-        words, note = readings.words(layer, head - 1, shifted), ""
+        read, note = readings.words(layer, head - 1, shifted), ""
         if attributions is not None:
-            note = f" · {format_correlation(agreement(words.weights, attributions.weights[0]))}"
-        alignments.append(
-            Alignment(columns, rows, words.weights, caption=f"head {head}{note}", special_weights=words.special_weights)
-        )
+            note = f" · {format_correlation(agreement(read.weights, attributions.weights[0]))}"
+        caption = words("head {head}", head=head) + note
+        alignments.append(Alignment(columns, rows, read.weights, "", caption, read.special_weights))
     if attributions is not None:
-        title += f" · rank correlation with {attributions.names[0]}"
+        title += " · " + words(f"rank correlation with {attributions.names[0]}")
     return Heads(tuple(alignments), title)

@@ -23,11 +23,11 @@ from regard.serving.keys import KeyFile
 from regard.serving.libretranslate import libretranslate
 from regard.serving.limits import Limits
 from regard.serving.metrics import Metrics
+from regard.serving.page import render_server_page
 from regard.serving.process_service import ProcessService
 from regard.serving.proxies import ProxyHeaders, TrustedProxies
 from regard.serving.security import HeaderCheck, HostCheck, OriginCheck, RequestLog
 from regard.serving.server_settings import ServerSettings
-from regard.visualisation.server_page import render_server_page
 
 DESCRIPTION = """Translation and captions by the models of this server. The endpoints of LibreTranslate and DeepL work
 with their clients; those under /v1 show more: scores, alternatives, alignments, attention, words as they come."""

@@ -8,16 +8,14 @@ from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
-from PIL import Image, ImageColor
+from PIL import Image
 
-from regard.visualisation.colours import LEVELS, ROLES, Theme, colour
-from regard.visualisation.figure import Figure, Raster
+from regard.visualisation.colours import Theme
+from regard.visualisation.figure import Figure
 from regard.visualisation.rendering import rasterise, svg_document, svg_group, svg_style
 
 FRAME, LAST_FRAME = 900, 3000  # milliseconds
-IMAGE_COLOURS = 176  # of the 256 colours of a GIF, for images
-PALETTE_FRAMES = 40  # frames at most whose colours are counted
-BLENDS = 20  # shades between text and paper, for smooth edges
+COLOURS, EXACT, PALETTE_FRAMES = 256, 160, 40  # of a GIF; kept as they are; frames at most whose colours are counted
 
 
 def draw_gif(frames: Sequence[Figure], scale: float = 1.5, theme: Theme = "light") -> bytes:
@@ -26,8 +24,7 @@ def draw_gif(frames: Sequence[Figure], scale: float = 1.5, theme: Theme = "light
     def images(number: int) -> Iterator[Image.Image]:
         return (rasterise(frame, scale, theme)[0] for frame in frames[:: -(-len(frames) // number)])
 
-    has_rasters = any(isinstance(mark, Raster) for frame in frames for mark in frame.marks())
-    palette = _palette_with_images(list(images(PALETTE_FRAMES)), theme) if has_rasters else _palette(theme)
+    palette = _palette(np.concatenate([np.asarray(image) for image in images(PALETTE_FRAMES)]))
     indexed = (_indexed(image, palette) for image in images(len(frames)))
     file = io.BytesIO()
     durations = [FRAME] * (len(frames) - 1) + [LAST_FRAME]
@@ -35,38 +32,27 @@ def draw_gif(frames: Sequence[Figure], scale: float = 1.5, theme: Theme = "light
     return file.getvalue()
 
 
-def _palette(theme: Theme, step: int = 1, blends: int = BLENDS) -> npt.NDArray[np.int64]:
-    """Return the colours that occur: every `step`-th shade of the scale, the roles, and text blended with the paper.
-
-    All frames share one palette, so that nothing flickers.
-    """
-
-    def rgb(paint: str) -> npt.NDArray[np.int64]:
-        return np.array(ImageColor.getrgb(colour(paint, theme))[:3])
-
-    colours = [rgb(f"w{shade}") for shade in range(0, LEVELS + 1, step)]
-    for role in (*ROLES, "s2", "s3"):
-        steps = range(blends + 1) if role in ("ink", "muted", "link") else [blends]
-        colours += [np.rint(rgb("paper") + (rgb(role) - rgb("paper")) * n / blends).astype(np.int64) for n in steps]
-    return np.unique(np.stack(colours), axis=0)
+def _codes(pixels: npt.NDArray[np.uint8]) -> npt.NDArray[np.int64]:
+    """Return each colour as one number."""
+    codes: npt.NDArray[np.int64] = pixels.astype(np.int64) @ np.array([1 << 16, 1 << 8, 1])
+    return codes
 
 
-def _palette_with_images(images: Sequence[Image.Image], theme: Theme) -> npt.NDArray[np.int64]:
-    """Return a coarser palette of the theme and the median-cut colours of these frames."""
-    theme_colours = _palette(theme, step=5, blends=BLENDS // 2)
-    stacked = Image.fromarray(np.concatenate([np.asarray(image) for image in images]))
-    image_colours = stacked.quantize(IMAGE_COLOURS, Image.Quantize.MEDIANCUT).getpalette() or []
-    return np.unique(np.concatenate([theme_colours, np.array(image_colours).reshape(-1, 3)])[:256], axis=0)
+def _palette(pixels: npt.NDArray[np.uint8]) -> npt.NDArray[np.int64]:
+    """Return one palette for all frames, so that nothing flickers: the most frequent colours, and some of the rest."""
+    codes, counts = np.unique(_codes(pixels), return_counts=True)
+    frequent = codes[counts.argsort()[: -EXACT - 1 : -1]]
+    rest = Image.fromarray(pixels).quantize(COLOURS - EXACT).getpalette() or []
+    return np.concatenate([frequent, _codes(np.array(rest, np.uint8).reshape(-1, 3))])
 
 
 def _indexed(image: Image.Image, palette: npt.NDArray[np.int64]) -> Image.Image:
     """Replace each colour by the nearest one of the palette."""
-    pixels = np.asarray(image, np.int64) @ np.array([1 << 16, 1 << 8, 1])
-    colours, inverse = np.unique(pixels, return_inverse=True)
-    channels = np.stack([colours >> 16, (colours >> 8) & 255, colours & 255], 1)
-    nearest = ((channels[:, None] - palette[None]) ** 2).sum(2).argmin(1).astype(np.uint8)
-    indexed = Image.fromarray(nearest[inverse].reshape(pixels.shape), "L")
-    indexed.putpalette(palette.reshape(-1).tolist())
+    codes, inverse = np.unique(_codes(np.asarray(image)), return_inverse=True)
+    channels, shades = (np.stack([code >> 16, code >> 8 & 255, code & 255], 1) for code in (codes, palette))
+    nearest = ((channels[:, None] - shades[None]) ** 2).sum(2).argmin(1).astype(np.uint8)
+    indexed = Image.fromarray(nearest[inverse].reshape(image.size[::-1]), "L")
+    indexed.putpalette(shades.astype(np.uint8).tobytes())
     return indexed
 
 

@@ -1,31 +1,24 @@
 """Diagram of a model: encoder at the left, decoder at the right, each from its input upwards, and its weights by kind.
 
-It has the shape of a slide, 16 : 9.
+It has the shape of a slide, 16 : 9. An attention opens into rows of boxes below its own: values, keys and queries, the
+heads, which are joined in its own box.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import pairwise
-from typing import Literal
+from itertools import pairwise, product
+from typing import Literal, NamedTuple
 
-from regard.visualisation.figure import (
-    MARGIN,
-    MIDLINE,
-    TITLE_SIZE,
-    Box,
-    Figure,
-    Group,
-    Mark,
-    Polyline,
-    Text,
-    make_figure,
-)
+from regard.visualisation import figure as drawing
+from regard.visualisation.figure import MARGIN, MIDLINE, TITLE_SIZE, Box, Figure, Group, Mark, Polyline, Text
 from regard.visualisation.fonts import elide, measure, wrap
+from regard.visualisation.language import words
 
 Role = Literal["input", "norm", "attention", "sublayer", "output"]
 SHADES: dict[Role, str] = {"input": "w8", "norm": "grid", "attention": "w30", "sublayer": "w16", "output": "w12"}
+HUES = {"V": "s2", "K": "s0", "Q": "s1"}
 WIDTH, HEIGHT = 960.0, 540.0
 TOP, FOOT = 66.0, 26.0  # pixels above and below the parts
 COLUMN, BETWEEN, FRAME = 262.0, 84.0, 12.0  # pixels: width of a part, distance of the sides, room of a frame
@@ -38,8 +31,10 @@ SIZE, SMALL = 13.0, 11.0
 class Part:
     """A part of a model with its weights; `source`: what of the encoder it takes in, such as "keys, values".
 
-    `around`: parts below it that something goes around, which it takes in too, as a residual connection does.
-    `is_first`: it takes in nothing of the part below.
+    `around`: parts below it that something goes around, which it takes in too, as a residual connection does. `also`:
+    how far below it are others that it takes in. `is_first`: it takes in nothing of the part below. `before`: how far
+    below (0: itself) is the part that takes in what this one gave in the step before. `opens`: rows of names, lowest
+    first, of what is inside; of the lowest, all but the last take in what comes of the encoder, if any does.
     """
 
     name: str
@@ -49,6 +44,9 @@ class Part:
     source: str = ""
     around: int = 0
     is_first: bool = False
+    also: tuple[int, ...] = ()
+    before: int | None = None
+    opens: tuple[tuple[str, ...], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -73,129 +71,182 @@ class Architecture:
     notes: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
-class _Placed:
-    part: Part
-    x: float
-    y: float
-    height: float
+class Place(NamedTuple):
+    """A box: side, number of the part, and row and column in what is inside it (row −1: the part itself)."""
+
+    side: str
+    part: int
+    row: int = -1
+    column: int = 0
+
+
+class Connection(NamedTuple):
+    """An arrow; `kind`: up to the next box, around some, from one further below, from the step before, the encoder."""
+
+    start: Place
+    end: Place
+    kind: Literal["up", "around", "also", "before", "source"]
+
+
+def connections(architecture: Architecture) -> Iterator[Connection]:
+    """Yield every arrow of the diagram."""
+    top = Place("encoder", sum(len(stack.parts) for stack in architecture.encoder) - 1)
+    for side, stacks in (("encoder", architecture.encoder), ("decoder", architecture.decoder)):
+        parts = [part for stack in stacks for part in stack.parts]
+        for n, part in enumerate(parts):
+            rows = [[Place(side, n, r, c) for c in range(len(row))] for r, row in enumerate(part.opens)]
+            rows.append([Place(side, n)])
+            for below, above in pairwise(rows):
+                yield from (Connection(start, end, "up") for start, end in product(below, above))
+            if part.source:
+                yield from (Connection(top, end, "source") for end in (rows[0][:-1] if part.opens else rows[0]))
+            if n and not part.is_first:
+                ends = rows[0][-1:] if part.source else rows[0]
+                yield from (Connection(Place(side, n - 1), end, "up") for end in ends)
+            if part.around:
+                yield Connection(Place(side, n - part.around - 1), Place(side, n), "around")
+            yield from (Connection(Place(side, n - far), Place(side, n), "also") for far in part.also)
+            if part.before is not None:
+                taker = parts[n - part.before]
+                end = Place(
+                    side, n - part.before, 0 if taker.opens else -1, len(taker.opens[0]) - 1 if taker.opens else 0
+                )
+                yield Connection(Place(side, n), end, "before")
 
 
 def layout_architecture(architecture: Architecture) -> Figure:
     """Lay out the two sides on one slide, with the table of weights at the right."""
-    sides = (architecture.encoder, architecture.decoder)
-    lefts = (MARGIN + FRAME, MARGIN + FRAME + COLUMN + FRAME + BETWEEN)
-    row = min(ROW, *((HEIGHT - TOP - FOOT) / _rows(stacks) - GAP for stacks in sides))
-    placed = [_place(stacks, x, row) for stacks, x in zip(sides, lefts, strict=True)]
-    groups = [Group("header", (Text(MARGIN, MARGIN + 14, architecture.title, TITLE_SIZE),))]
-    for name, stacks, parts, x in zip(("encoder", "decoder"), sides, placed, lefts, strict=True):
-        marks = [Text(x, TOP - 14, name.capitalize(), SIZE, "muted"), *_frames(stacks, parts)]
-        marks += [mark for item in parts for mark in _part(item)]
-        groups.append(Group(name, (*marks, *_arrows(parts))))
-    groups.append(Group("links", tuple(_links(placed[0], placed[1]))))
-    groups.append(Group("weights", tuple(_table(architecture))))
-    return make_figure(WIDTH, HEIGHT, groups, architecture.title, _description(architecture))
+    sides = {"encoder": architecture.encoder, "decoder": architecture.decoder}
+    row = min(ROW, *((HEIGHT - TOP - FOOT) / _rows(stacks) - GAP for stacks in sides.values()))
+    boxes, groups = dict[Place, Box](), [Group("header", (Text(MARGIN, MARGIN + 14, architecture.title, TITLE_SIZE),))]
+    for (side, stacks), x in zip(sides.items(), (MARGIN + FRAME, MARGIN + 2 * FRAME + COLUMN + BETWEEN), strict=True):
+        placed = _place(side, stacks, x, row)
+        parts, boxes = [part for stack in stacks for part in stack.parts], boxes | placed
+        marks = [Text(x, TOP - 14, words(side.capitalize()), SIZE, "muted"), *_frames(side, stacks, placed)]
+        for place, box in placed.items():
+            marks += _part(parts[place.part], box) if place.row < 0 else _inner(parts[place.part], place, box)
+        groups.append(Group(side, tuple(marks)))
+    parts = [part for stack in architecture.decoder for part in stack.parts]
+    arrows = [mark for each in connections(architecture) for mark in _connection(each, boxes, parts)]
+    groups += [Group("arrows", tuple(arrows)), Group("weights", tuple(_table(architecture)))]
+    return drawing.make_figure(WIDTH, HEIGHT, groups, architecture.title, _description(architecture))
 
 
 def _rows(stacks: tuple[Stack, ...]) -> float:
-    """Return the rows of a side; a frame takes part of one more."""
-    return float(sum(len(stack.parts) + (0.9 if stack.times > 1 else 0) for stack in stacks))
+    """Return the rows of a side; a frame takes part of one more, and so does what comes into opened parts."""
+    rows = sum(1 + len(part.opens) + 0.3 * bool(part.opens) for stack in stacks for part in stack.parts)
+    return rows + 0.9 * sum(stack.times > 1 for stack in stacks)
 
 
-def _place(stacks: tuple[Stack, ...], x: float, row: float) -> list[_Placed]:
-    """Place the parts from the foot upwards."""
-    placed, y = list[_Placed](), HEIGHT - FOOT
+def _place(side: str, stacks: tuple[Stack, ...], x: float, row: float) -> dict[Place, Box]:
+    """Place all boxes of a side from the foot upwards."""
+    placed, y, n = dict[Place, Box](), HEIGHT - FOOT, 0
     for stack in stacks:
         y -= FRAME * (stack.times > 1)
         for part in stack.parts:
-            y -= row
-            placed.append(_Placed(part, x, y, row))
-            y -= GAP
+            y -= 0.3 * (row + GAP) * bool(part.opens)
+            for r, names in [*enumerate(part.opens), (-1, ("",))]:
+                y -= row
+                width = (COLUMN - GAP * (len(names) - 1)) / len(names)
+                for c in range(len(names)):
+                    placed[Place(side, n, r, c)] = Box(x + c * (width + GAP), y, width, row, SHADES[part.role])
+                y -= GAP
+            n += 1
         y -= FRAME * (stack.times > 1)
     return placed
 
 
-def _part(item: _Placed) -> Iterator[Mark]:
-    part, middle = item.part, item.y + item.height / 2
-    size = min(SIZE, item.height * 0.55)
-    yield Box(item.x, item.y, COLUMN, item.height, SHADES[part.role])
-    yield Box(item.x, item.y, COLUMN, item.height, "rule", outline=1.0)
+def _part(part: Part, box: Box) -> Iterator[Mark]:
+    middle, size = box.y + box.height / 2, min(SIZE, box.height * 0.55)
+    small = min(SMALL, size)
+    yield from (box, Box(box.x, box.y, box.width, box.height, "rule", outline=1.0))
     weights, paint = f"{part.weights:,}" if part.weights else "", "ink" if part.role == "attention" else "muted"
-    room = COLUMN - 20 - measure(weights, SMALL) - 8
-    name = elide(part.name, size, room)
-    yield Text(item.x + 10, middle + MIDLINE * size, name, size)
+    room = COLUMN - 20 - measure(weights, small) - 8
+    name = elide(words(part.name), size, room)
+    yield Text(box.x + 10, middle + MIDLINE * size, name, size)
     left = measure(name, size) + 10
-    if part.detail and room - left > 30:
-        yield Text(item.x + 10 + left, middle + MIDLINE * SMALL, elide(part.detail, SMALL, room - left), SMALL, paint)
-    yield Text(item.x + COLUMN - 10, middle + MIDLINE * SMALL, weights, SMALL, paint, "end")
+    detail = elide(words(part.detail), small, room - left) if room - left > 30 else ""
+    yield Text(box.x + 10 + left, middle + MIDLINE * small, detail, small, paint)
+    yield Text(box.x + COLUMN - 10, middle + MIDLINE * small, weights, small, paint, "end")
 
 
-def _frames(stacks: tuple[Stack, ...], placed: list[_Placed]) -> Iterator[Mark]:
+def _inner(part: Part, place: Place, box: Box) -> Iterator[Mark]:
+    """Draw a box of what is inside a part, in the hue of what it makes; several heads as several sheets."""
+    name, size = part.opens[place.row][place.column], min(SMALL + 1, box.height * 0.55)
+    hue, sheets = HUES.get(name[:1], "s3"), 2 if name[0].isdigit() and not name.startswith("1 ") else 0
+    width = box.width - 2.5 * sheets
+    yield Box(box.x, box.y, width, box.height, hue, outline=1.5)
+    for shift in (2.5 * (n + 1) for n in range(sheets)):
+        right, top = box.x + width + shift, box.y - shift
+        yield Polyline(((box.x + shift, top), (right, top), (right, top + box.height)), hue, 1.2)
+    text = elide(words(name), size, box.width - 8)
+    yield Text(box.x + box.width / 2, box.y + box.height / 2 + MIDLINE * size, text, size, "ink", "middle")
+
+
+def _frames(side: str, stacks: tuple[Stack, ...], placed: dict[Place, Box]) -> Iterator[Mark]:
     """Frame what is repeated, and say how often."""
     first = 0
     for stack in stacks:
-        parts = placed[first : first + len(stack.parts)]
-        first += len(stack.parts)
+        parts = range(first, first + len(stack.parts))
+        first = parts.stop
         if stack.times > 1:
-            top, foot = parts[-1].y - FRAME + 2, parts[0].y + parts[0].height + FRAME - 2
-            yield Box(parts[0].x - FRAME + 2, top, COLUMN + 2 * FRAME - 4, foot - top, "muted", outline=1.5)
-            yield Text(parts[0].x + COLUMN + FRAME + 4, foot - 3, f"{stack.times} ×", SIZE, "ink")
+            boxes, room = [placed[place] for place in placed if place.part in parts], 10 * bool(stack.parts[0].opens)
+            x, top = placed[Place(side, parts[0])].x - FRAME + 2, boxes[-1].y - FRAME + 2
+            foot = boxes[0].y + boxes[0].height + FRAME - 2 + room
+            yield Box(x, top, COLUMN + 2 * FRAME - 4, foot - top, "muted", outline=1.5)
+            yield Text(x + COLUMN + 2 * FRAME - 13, top - 2, f"{stack.times}×", SMALL - 1)
 
 
-def _arrows(placed: list[_Placed]) -> Iterator[Polyline]:
-    """Join each part to the one above it that takes it in, and lead around others what goes around them."""
-    for below, above in pairwise(placed):
-        x = below.x + COLUMN / 2
-        if not above.part.is_first:
-            yield from _arrow((x, below.y), (x, above.y + above.height), "muted")
-    for number, item in enumerate(placed):
-        if item.part.around:
-            first, x, side = placed[number - item.part.around], item.x + COLUMN / 2, item.x + COLUMN + FRAME / 2
-            below, tip = placed[number - item.part.around - 1], item.x + COLUMN
-            start, end = first.y + first.height + GAP / 2, item.y + 0.7 * item.height  # what leaves leaves higher up
-            yield Polyline(((x, below.y), (x, start), (side, start), (side, end), (tip, end)), "muted", 1.4)
-            yield Polyline(((tip + 4.5, end - 3.5), (tip + 4.5, end + 3.5), (tip, end)), "muted")
-
-
-def _arrow(start: tuple[float, float], end: tuple[float, float], paint: str) -> Iterator[Polyline]:
-    (x1, y1), (x2, y2) = start, end
-    yield Polyline((start, end), paint, 1.4)
-    if x1 == x2:
-        tip = 4.0 if y1 > y2 else -4.0
-        yield Polyline(((x2 - 3.5, y2 + tip), (x2 + 3.5, y2 + tip), (x2, y2)), paint)
+def _connection(connection: Connection, boxes: dict[Place, Box], decoder: list[Part]) -> Iterator[Mark]:
+    """Draw an arrow by its kind; those of the encoder first go to the height of what takes them in."""
+    start, end, kind = connection
+    one, other = boxes[start], boxes[end]
+    right, foot, paint, is_decoder = one.x + COLUMN, other.y + other.height, "muted", start.side == "decoder"
+    low, high = one.y + 0.3 * one.height, other.y + 0.7 * other.height
+    if kind == "up":
+        x = max(one.x + one.width / 2, other.x + other.width / 2, key=lambda x: abs(x - one.x - COLUMN / 2))
+        path = [(x, one.y), (x, foot)]
+    elif kind == "around":  # what leaves leaves higher up
+        above = max(box.y + box.height for place, box in boxes.items() if place[:2] == (start.side, start.part + 1))
+        x, turn, side = one.x + COLUMN * 0.95, above + GAP / 2, right + FRAME / 2
+        path = [(x, one.y), (x, turn), (side, turn), (side, high), (right + 5, high), (right, high)]
+    elif kind == "also":
+        path = [(one.x, low), (one.x - FRAME * 0.67, low), (one.x - FRAME * 0.67, high), (other.x, high)]
+    elif kind == "before":
+        edge, tip = (right, other.x + other.width) if is_decoder else (one.x, other.x)
+        x, high, paint = (
+            edge + FRAME * (1 if is_decoder else -0.67),
+            high - 0.15 * other.height,
+            "s1" if is_decoder else "s0",
+        )
+        path = [(edge, low), (x, low), (x, high), (tip, high)]
+        yield Text(x + 5, low + 4, "t − 1" if is_decoder else "", SMALL, paint)
     else:
-        yield Polyline(((x2 - 5, y2 - 3.5), (x2 - 5, y2 + 3.5), (x2, y2)), paint)
-
-
-def _links(encoder: list[_Placed], decoder: list[_Placed]) -> Iterator[Mark]:
-    """Lead what the encoder hands over from its top to the parts of the decoder that take it in."""
-    targets = [item for item in decoder if item.part.source]
-    if not targets:
-        return
-    top = encoder[-1]
-    start = (top.x + COLUMN, top.y + top.height / 2)
-    turn = top.x + COLUMN + FRAME + 12
-    ends = [item.y + item.height / 2 for item in targets]
-    yield Polyline((start, (turn, start[1])), "link", 2.0)
-    yield Polyline(((turn, min(start[1], *ends)), (turn, max(start[1], *ends))), "link", 2.0)
-    for item, y in zip(targets, ends, strict=True):
-        yield from _arrow((turn, y), (item.x, y), "link")
-        yield Text(turn + 6, y - 6, item.part.source, SMALL, "link")
+        x, middle, paint, opened = right + FRAME + 2, other.x + other.width / 2, "link", end.row >= 0
+        high = foot + GAP + 4 if opened else other.y + other.height / 2
+        path = [(right, one.y + one.height / 2), (x, one.y + one.height / 2), (x, high)]
+        path += [(middle, high), (middle, foot)] if opened else [(other.x, high)]
+        if not end.column:
+            yield Text(x + 4, high - 6, words(decoder[end.part].source), SMALL - 1, "link")
+    width = 2.0 if paint == "link" else 1.4
+    if len(path) > 2:
+        yield Polyline(tuple(path[:-1]), paint, width)
+    yield from drawing.arrow(path[-2], path[-1], paint, width)
 
 
 def _table(architecture: Architecture) -> Iterator[Mark]:
     """Write the weights by kind with their shares, and the notes below."""
     right, y = WIDTH - MARGIN, TOP + 4
     total = sum(count for _, count in architecture.kinds)
-    yield Text(TABLE, TOP - 14, "Weights by kind", SIZE, "muted")
+    yield Text(TABLE, TOP - 14, words("Weights by kind"), SIZE, "muted")
     for kind, count in architecture.kinds:
-        yield Text(TABLE, y + SIZE, kind, SIZE)
+        yield Text(TABLE, y + SIZE, words(kind), SIZE)
         yield Text(right, y + SIZE, f"{count:,}", SIZE, "ink", "end")
         share = count / max(1, total)
         yield Box(TABLE, y + SIZE + 6, max(1.0, (right - TABLE) * share), 5.0, "w70", f"{share:.1%}")
         y += 34
     yield Box(TABLE, y + 2, right - TABLE, 1.0, "rule")
-    yield Text(TABLE, y + 10 + SIZE, "all", SIZE)
+    yield Text(TABLE, y + 10 + SIZE, words("all"), SIZE)
     yield Text(right, y + 10 + SIZE, f"{total:,}", SIZE, "ink", "end")
     y += 44
     for note in architecture.notes:
@@ -207,7 +258,7 @@ def _table(architecture: Architecture) -> Iterator[Mark]:
 
 def _description(architecture: Architecture) -> str:
     sides = (
-        f"{name}: " + "; ".join(f"{s.times} × ({', '.join(p.name for p in s.parts)})" for s in stacks)
+        f"{words(name)}: " + "; ".join(f"{s.times} × ({', '.join(words(p.name) for p in s.parts)})" for s in stacks)
         for name, stacks in (("encoder", architecture.encoder), ("decoder", architecture.decoder))
     )
     return ". ".join(sides) + "."

@@ -8,6 +8,7 @@ from regard.visualisation.colours import level
 from regard.visualisation.explanation_data import ExplanationData, LayerWeights, token_label
 from regard.visualisation.figure import MARGIN, MIDLINE, Mark, Polyline, Text, curve
 from regard.visualisation.fonts import elide
+from regard.visualisation.language import words
 
 ROW, SIZE, LABEL = 30.0, 16.0, 130.0  # pixels of a row, of its text, and the widest text
 NAMES, NAME_SIZE = 24.0, 12.0  # pixels above the rows for the names of the columns, and of their text
@@ -23,12 +24,13 @@ ARCS = 300.0
 def encoding_heading(data: ExplanationData, step: int) -> str:
     """Describe what the encoder does in a step."""
     if data.states is None:
-        return f"Encoder, layer {step + 1} of {len(data.encoder_layers)}: which words each word (left) attends to"
+        text = "Encoder, layer {layer} of {count}: which words each word (left) attends to"
+        return words(text, layer=step + 1, count=len(data.encoder_layers))
     tokens, S = data.states.tokens, len(data.states.tokens)
     if step == S - 1:
-        return "Encoder: all is read; the outlined states are handed over to the decoder"
+        return words("Encoder: all is read; the outlined states are handed over to the decoder")
     read = [tokens[step], tokens[S - 1 - step]][: data.states.directions]
-    return "Encoder: it reads " + ", from the end ".join(token_label(token) or "␣" for token in read)
+    return words("Encoder: it reads ") + words(", from the end ").join(token_label(token) or "␣" for token in read)
 
 
 def reading_height(data: ExplanationData) -> float:
@@ -36,33 +38,27 @@ def reading_height(data: ExplanationData) -> float:
     return 0.0 if data.states else NAMES + min(len(data.source), ROWS) * ROW
 
 
-def _in_view(count: int, middle: int) -> range:
-    """Return the rows in view: all, or those around one of them."""
-    first = min(max(0, middle - ROWS // 2), max(0, count - ROWS))
-    return range(first, min(count, first + ROWS))
-
-
-def reading_marks(words: Sequence[str], layer: LayerWeights) -> Iterator[Mark]:
+def reading_marks(source: Sequence[str], layer: LayerWeights) -> Iterator[Mark]:
     """Join each word (left) to the words that it attends to (right), by the mean of the heads."""
-    rows, weights = _in_view(len(words), 0), layer.weights.mean(0)
+    rows, weights = range(min(len(source), ROWS)), layer.weights.mean(0)
     left = MARGIN + LABEL + 8
     right = left + ARCS
-    yield Text(left - 8, NAME_SIZE, "attends", NAME_SIZE, "muted", "end")
-    yield Text(right + 8, NAME_SIZE, "is attended to", NAME_SIZE, "muted")
+    yield Text(left - 8, NAME_SIZE, words("attends"), NAME_SIZE, "muted", "end")
+    yield Text(right + 8, NAME_SIZE, words("is attended to"), NAME_SIZE, "muted")
     top = max(float(weights.max()), 1e-9)
     for t in rows:
         for s in rows:
             if weights[t, s] >= LEAST:
                 share = float(weights[t, s]) / top
                 points = curve((left, _middle(t)), (right, _middle(s)), 12)
-                hint = f"{words[t]} attends to {words[s]} {weights[t, s]:.2f}"
+                hint = f"{source[t]} → {source[s]} {weights[t, s]:.2f}"
                 yield Polyline(points, f"w{max(6, level(share * 0.8))}", 0.8 + 4 * share, hint)
     for row in rows:
         y = _middle(row) + MIDLINE * SIZE
-        yield Text(left - 8, y, elide(words[row], SIZE, LABEL), SIZE, "ink", "end")
-        yield Text(right + 8, y, elide(words[row], SIZE, LABEL), SIZE, "ink")
-    if len(words) > len(rows):
-        more = f"… {len(words) - len(rows)} more"
+        yield Text(left - 8, y, elide(source[row], SIZE, LABEL), SIZE, "ink", "end")
+        yield Text(right + 8, y, elide(source[row], SIZE, LABEL), SIZE, "ink")
+    if len(source) > len(rows):
+        more = words("… {count} more", count=len(source) - len(rows))
         yield Text(right + LABEL + 16, _middle(ROWS - 1) + MIDLINE * SIZE, more, NAME_SIZE, "muted")
 
 

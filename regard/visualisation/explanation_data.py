@@ -18,6 +18,7 @@ import numpy as np
 from regard.attention.alignment import Readings
 from regard.common.errors import UsageError
 from regard.visualisation.heatmap import Alignment
+from regard.visualisation.language import words
 from regard.visualisation.overlay import SourceImage
 from regard.visualisation.states import States, states_data
 from regard.visualisation.text import clean, is_korean
@@ -105,9 +106,7 @@ class ExplanationData:
         if self.image and len(self.source) != len(self.image.cells()):
             raise UsageError(f"an image of {self.image.grid} cells does not have {len(self.source)} source words")
         if not (self.source and self.target and (self.layers or self.steps)):
-            raise UsageError(
-                "a page needs at least one source word, one target word, and a layer with attention or a search"
-            )
+            raise UsageError("a page needs a source word, a target word, and a layer with attention or a search")
         for name in ("source", "target", "tokens"):
             object.__setattr__(self, name, tuple(clean(text) for text in getattr(self, name)))
 
@@ -247,15 +246,11 @@ def _packed(layers: Sequence[LayerWeights], steps: int) -> str:
 
 
 def _step(step: TreeStep) -> dict[str, Any]:
-    return {
-        "nodes": [
-            [n.parent, _token_text(n.token), round(n.probability, 4), round(n.total, 3), n.fate, int(n.wins)]
-            for n in step.nodes
-        ],
-        "candidates": [
-            [_token_text(token), round(probability, 4), int(chosen)] for token, probability, chosen in step.candidates
-        ],
-    }
+    nodes = [
+        [n.parent, _token_text(n.token), round(n.probability, 4), round(n.total, 3), n.fate, int(n.wins)]
+        for n in step.nodes
+    ]
+    return {"nodes": nodes, "candidates": [[_token_text(t), round(p, 4), int(c)] for t, p, c in step.candidates]}
 
 
 def _agreement(attributions: Attributions | None) -> list[list[Any]] | None:
@@ -282,4 +277,4 @@ def _is_right_to_left(words: Sequence[str]) -> bool:
 
 def token_label(token: str) -> str:
     """Return a token for display by itself: without its mark for a space; the end of the sentence as "(end)"."""
-    return "(end)" if token == "</s>" else _token_text(token).strip()
+    return words("(end)") if token == "</s>" else _token_text(token).strip()

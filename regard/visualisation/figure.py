@@ -7,7 +7,7 @@ from it, so they cannot disagree.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
@@ -118,6 +118,21 @@ def curve(start: tuple[float, float], end: tuple[float, float], steps: int) -> t
     (x1, y1), (x2, y2) = start, end
     shares = (n / steps for n in range(steps + 1))
     return tuple((x1 + (x2 - x1) * s, y1 + (y2 - y1) * (3 - 2 * s) * s * s) for s in shares)
+
+
+def arrow(start: tuple[float, float], end: tuple[float, float], paint: str, width: float = 1.0) -> Iterator[Polyline]:
+    """Draw a line with a tip at its end."""
+    (x1, y1), (x2, y2) = start, end
+    length = math.hypot(x2 - x1, y2 - y1) or 1.0
+    dx, dy = 5 * (x2 - x1) / length, 5 * (y2 - y1) / length
+    yield Polyline((start, (x2 - dx, y2 - dy)), paint, width)
+    dx, dy = dx * width**0.5, dy * width**0.5
+    yield Polyline((end, (x2 - dx - dy / 2, y2 - dy + dx / 2), (x2 - dx + dy / 2, y2 - dy - dx / 2)), paint)
+
+
+def right_edge(marks: Iterable[Mark]) -> float:
+    """Return how far to the right the texts among marks reach."""
+    return max((x for mark in marks if isinstance(mark, Text) for x, _ in mark.corners()), default=0.0)
 
 
 def make_figure(width: float, height: float, groups: Sequence[Group], title: str, description: str) -> Figure:

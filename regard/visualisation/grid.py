@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 from regard.visualisation.figure import LINE_HEIGHT, MARGIN, MIDLINE, Text
 from regard.visualisation.fonts import elide, measure
+from regard.visualisation.language import words
 
 END = "(end)"  # label of the narrow column for the weight on the end of the sentence
 GAP = 8.0  # pixels between a label and the grid
@@ -72,10 +73,11 @@ def place_grid(source: Sequence[str], target: Sequence[str], has_end: bool) -> G
     flat = float(math.ceil(_widest(source, font) + GAP))
     is_flat = flat <= MAX_FLAT_CELL and flat * len(source) <= 1.2 * TARGET_SIDE
     width = max(height, flat) if is_flat else height
-    beside = max(_widest(target, font), *(measure(name, AXES_SIZE) for name in AXES))
+    beside = max(_widest(target, font), *(measure(words(name), AXES_SIZE) for name in AXES))
     left = float(math.ceil(MARGIN + GAP + beside))
     end = _end_column(left + width * len(source), height, font, is_flat) if has_end else None
-    turn = 0.0 if is_flat else _label_angle(height, font)
+    slanted = 45.0 if height * math.sin(math.radians(45)) >= 1.2 * font else 90.0  # easier to read; less room
+    turn = 0.0 if is_flat else slanted
     grid = Grid(left, 0.0, width, height, len(source), len(target), font, turn, end)
     return replace(grid, top=float(math.ceil(MARGIN + _height_above(grid, source))))
 
@@ -84,14 +86,9 @@ def _widest(words: Sequence[str], font: float) -> float:
     return max(measure(elide(word, font, MAX_LABEL * font), font) for word in words)
 
 
-def _label_angle(cell: float, font: float) -> float:
-    """Slanted labels are easier to read, vertical ones need less room."""
-    return 45.0 if cell * math.sin(math.radians(45)) >= 1.2 * font else 90.0
-
-
 def _end_column(right: float, height: float, font: float, is_flat: bool) -> tuple[float, float]:
     width = max(8.0, float(round(0.45 * height)))
-    overhang = math.ceil((measure(END, font) - width) / 2) if is_flat else 0
+    overhang = math.ceil((measure(words(END), font) - width) / 2) if is_flat else 0
     return right + max(round(0.4 * height), overhang + 2), width
 
 
@@ -105,7 +102,7 @@ def column_labels(grid: Grid, source: Sequence[str]) -> tuple[Text, ...]:
     centres = [grid.left + (s + 0.5) * grid.cell_width + 0.5 for s in range(len(source))]
     labels = [_column_label(grid, x, word) for x, word in zip(centres, source, strict=True)]
     if grid.end is not None:
-        labels.append(_column_label(grid, grid.end[0] + grid.end[1] / 2 + 0.5, END, "muted"))
+        labels.append(_column_label(grid, grid.end[0] + grid.end[1] / 2 + 0.5, words(END), "muted"))
     return tuple(labels)
 
 

@@ -11,21 +11,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from regard.common.errors import UsageError
+from regard.visualisation import figure as drawing
 from regard.visualisation.colours import SERIES
-from regard.visualisation.figure import (
-    MARGIN,
-    MIDLINE,
-    Box,
-    Figure,
-    Group,
-    Mark,
-    Polyline,
-    Text,
-    curve,
-    header_lines,
-    make_figure,
-)
+from regard.visualisation.figure import MARGIN, MIDLINE, Box, Figure, Group, Mark, Polyline, Text
 from regard.visualisation.fonts import elide, measure
+from regard.visualisation.language import words
 
 ROW, SIZE, SQUARE = 30.0, 16.0, 13.0  # pixels: height of a word, size of its text, side of a square
 MAX_WORD, BETWEEN = 170.0, 330.0  # pixels: the widest word, and the distance of the two columns
@@ -72,8 +62,8 @@ def layout_head_arcs(arcs: HeadArcs) -> Figure:
     left = MARGIN + max(min(MAX_WORD, measure(word, SIZE)) for word in arcs.queries) + 14
     right = left + BETWEEN
     width = right + 12 + squares + max(min(MAX_WORD, measure(word, SIZE)) for word in arcs.keys) + MARGIN
-    caption = "a line and a square are as strong as the weight of their head"
-    header, header_height = header_lines(arcs.title, caption, width - 2 * MARGIN)
+    caption = words("a line and a square are as strong as the weight of their head")
+    header, header_height = drawing.header_lines(arcs.title, caption, width - 2 * MARGIN)
     top = MARGIN + header_height + 8
     rows = max(len(arcs.queries), len(arcs.keys))
     tops = [top + LEGEND + (rows - len(words)) * ROW / 2 for words in (arcs.queries, arcs.keys)]
@@ -85,13 +75,13 @@ def layout_head_arcs(arcs: HeadArcs) -> Figure:
         Group("squares", tuple(_squares(arcs, right + 12, tops[1]))),
     ]
     height = top + LEGEND + rows * ROW + MARGIN
-    return make_figure(width, height, groups, arcs.title or "Heads of a word", _description(arcs))
+    return drawing.make_figure(width, height, groups, arcs.title or words("Heads of a word"), _description(arcs))
 
 
 def _legend(arcs: HeadArcs, top: float) -> Iterator[Mark]:
     x = MARGIN
     for number, head in enumerate(arcs.heads):
-        name = f"head {head}" if number == 0 else str(head)
+        name = words("head {head}", head=head) if number == 0 else str(head)
         yield Box(x, top, SQUARE, SQUARE, f"s{number}")
         yield Text(x + SQUARE + 5, top + SQUARE / 2 + MIDLINE * 12, name, 12.0, "muted")
         x += SQUARE + 5 + measure(name, 12.0) + 12
@@ -107,8 +97,9 @@ def _arcs(arcs: HeadArcs, left: float, right: float, tops: list[float]) -> Itera
             continue
         shift = (head - (len(arcs.heads) - 1) / 2) * min(2.6, 18 / len(arcs.heads))
         end = tops[1] + (key + 0.5) * ROW
-        points = curve((left, start + shift), (right, end + shift), 16)
-        hint = f"head {arcs.heads[head]}: {arcs.queries[arcs.word]} → {arcs.keys[key]} {weight:.3f}"
+        points = drawing.curve((left, start + shift), (right, end + shift), 16)
+        number = words("head {head}", head=arcs.heads[head])
+        hint = f"{number}: {arcs.queries[arcs.word]} → {arcs.keys[key]} {weight:.3f}"
         yield Polyline(points, f"s{head}", 0.6 + 5.4 * weight, hint)
 
 
@@ -130,7 +121,7 @@ def _squares(arcs: HeadArcs, x: float, top: float) -> Iterator[Box]:
     """Draw for each key a square for each head, filled from its foot by the share of its weight."""
     for (head, key), weight in np.ndenumerate(arcs.weights):
         left, y, side = x + head * SQUARE, top + (key + 0.5) * ROW - SQUARE / 2, SQUARE - 2
-        hint = f"head {arcs.heads[head]}: {arcs.keys[key]} {weight:.3f}"
+        hint = f"{words('head {head}', head=arcs.heads[head])}: {arcs.keys[key]} {weight:.3f}"
         yield Box(left, y, side, SQUARE, "grid", hint, outline=1.0)
         if weight >= LEAST:
             filled = float(min(1.0, weight)) * SQUARE
@@ -140,7 +131,7 @@ def _squares(arcs: HeadArcs, x: float, top: float) -> Iterator[Box]:
 def _description(arcs: HeadArcs) -> str:
     """Describe where each head looks, for screen readers."""
     strongest = (
-        f"head {head}: {arcs.keys[int(row.argmax())]} {row.max():.2f}"
+        f"{words('head {head}', head=head)}: {arcs.keys[int(row.argmax())]} {row.max():.2f}"
         for head, row in zip(arcs.heads, arcs.weights, strict=True)
     )
-    return f"{arcs.queries[arcs.word]} attends to: {'; '.join(strongest)}."
+    return words("{word} attends to: {heads}.", word=arcs.queries[arcs.word], heads="; ".join(strongest))

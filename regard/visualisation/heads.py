@@ -12,6 +12,7 @@ from regard.visualisation.colours import level
 from regard.visualisation.figure import MARGIN, MIDLINE, TITLE_SIZE, Box, Figure, Group, Mark, Text, make_figure
 from regard.visualisation.fonts import elide, measure
 from regard.visualisation.heatmap import Alignment, ceiling_of
+from regard.visualisation.language import words
 
 GAP, NAME_SIZE = 22.0, 13.0
 TARGET_SIDE = 210.0  # pixels of a head's longer side, unless cells reach their bounds
@@ -53,10 +54,12 @@ def layout_heads(heads: Heads) -> Figure:
         row, column = divmod(number, COLUMNS)
         x, y = left + column * step_x, top + row * step_y
         marks = [*_panel(head, x, y, cell, ceiling)]
-        if has_words and column == 0:
-            marks += _row_labels(head.target, x, y, cell, size)
-        if has_words and row == 0:
-            marks += _column_labels(head.source, x, y - NAME_SIZE - 8, cell, size)
+        shift = MIDLINE * size
+        for t, word in enumerate(head.target if has_words and column == 0 else ()):
+            marks.append(Text(x - 6, y + (t + 0.5) * cell + shift, elide(word, size, MAX_WORD), size, "ink", "end"))
+        for s, word in enumerate(head.source if has_words and row == 0 else ()):
+            place = x + (s + 0.5) * cell + shift, y - NAME_SIZE - 8
+            marks.append(Text(*place, elide(word, size, MAX_WORD), size, "ink", "start", 90.0))
         groups.append(Group(f"head-{number + 1}", tuple(marks)))
     rows, columns = -(-len(heads.heads) // COLUMNS), min(COLUMNS, len(heads.heads))
     right = max(left + columns * step_x - GAP, MARGIN + min(MAX_TITLE, measure(heads.title, TITLE_SIZE)))
@@ -64,7 +67,7 @@ def layout_heads(heads: Heads) -> Figure:
     header = (Text(MARGIN, MARGIN + 14, title, TITLE_SIZE),) if heads.title else ()
     bottom = top + rows * step_y - GAP - NAME_SIZE + MARGIN + 4
     groups = [Group("header", header), *groups]
-    return make_figure(right + MARGIN, bottom, groups, heads.title or "Heads", _description(heads))
+    return make_figure(right + MARGIN, bottom, groups, heads.title or words("Heads"), _description(heads))
 
 
 def _word_width(word: str, size: float) -> float:
@@ -83,21 +86,8 @@ def _panel(head: Alignment, x: float, y: float, cell: float, ceiling: float) -> 
             yield Box(x + s * cell, y + t * cell, cell - hairline, cell - hairline, f"w{shade}", hint)
 
 
-def _row_labels(words: tuple[str, ...], x: float, y: float, cell: float, size: float) -> Iterator[Text]:
-    for t, word in enumerate(words):
-        yield Text(x - 6, y + (t + 0.5) * cell + MIDLINE * size, elide(word, size, MAX_WORD), size, "ink", "end")
-
-
-def _column_labels(words: tuple[str, ...], x: float, y: float, cell: float, size: float) -> Iterator[Text]:
-    for s, word in enumerate(words):
-        yield Text(x + (s + 0.5) * cell + MIDLINE * size, y, elide(word, size, MAX_WORD), size, "ink", "start", 90.0)
-
-
 def _description(heads: Heads) -> str:
     """Describe how sharp each head is, for screen readers."""
-    heads_text = (
-        f"{head.caption}: its strongest weight is {head.weights.max(1).mean():.2f}, averaged over "
-        f"{len(head.target)} target words"
-        for head in heads.heads
-    )
-    return f"{len(heads.heads)} heads over {len(heads.heads[0].source)} source words. {'; '.join(heads_text)}."
+    means = "; ".join(f"{head.caption} {head.weights.max(1).mean():.2f}" for head in heads.heads)
+    text = "{count} heads over {columns} source words. The strongest weight of a target word, on average: {means}."
+    return words(text, count=len(heads.heads), columns=len(heads.heads[0].source), means=means)

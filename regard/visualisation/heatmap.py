@@ -12,21 +12,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from regard.common.errors import UsageError
+from regard.visualisation import figure as drawing
 from regard.visualisation.colours import LEVELS, level
-from regard.visualisation.figure import (
-    ASCENT,
-    LINE_HEIGHT,
-    MARGIN,
-    MIDLINE,
-    Box,
-    Figure,
-    Group,
-    Text,
-    header_lines,
-    make_figure,
-)
+from regard.visualisation.figure import ASCENT, LINE_HEIGHT, MARGIN, MIDLINE, Box, Figure, Group, Text
 from regard.visualisation.fonts import measure
 from regard.visualisation.grid import AXES, AXES_SIZE, GAP, Grid, column_labels, place_grid, row_labels
+from regard.visualisation.language import words
 from regard.visualisation.text import clean, isolated
 
 LEGEND_SIZE = 11.0
@@ -62,8 +53,18 @@ class Alignment:
         if self.special_weights is not None:
             checked = _checked("special_weights", self.special_weights, shape[:1])
             object.__setattr__(self, "special_weights", checked)
-        _check_sums(self)
-        _check_links(self)
+        self._check_sums_and_links()
+
+    def _check_sums_and_links(self) -> None:
+        """Refuse rows that sum to more than one, within the tolerance of bfloat16, and links outside."""
+        sums = self.weights.sum(axis=1) + (0 if self.special_weights is None else self.special_weights)
+        if sums.max() > 1.02:
+            t = int(sums.argmax())
+            raise UsageError(f"the weights of a target word sum to one at most; those of word {t} sum to {sums[t]:.3f}")
+        rows, columns = self.weights.shape
+        for s, t in sorted(self.links or ()):
+            if not (0 <= s < columns and 0 <= t < rows):
+                raise UsageError(f"link {s}-{t} lies outside {columns} source words and {rows} target words")
 
 
 def _checked(name: str, values: object, shape: tuple[int, ...]) -> np.ndarray:
@@ -86,23 +87,6 @@ def _checked(name: str, values: object, shape: tuple[int, ...]) -> np.ndarray:
     return array
 
 
-def _check_sums(alignment: Alignment) -> None:
-    """Refuse rows that sum to more than one; the tolerance is that of bfloat16."""
-    sums = alignment.weights.sum(axis=1)
-    if alignment.special_weights is not None:
-        sums = sums + alignment.special_weights
-    if sums.max() > 1.02:
-        t = int(sums.argmax())
-        raise UsageError(f"the weights of a target word sum to one at most; those of word {t} sum to {sums[t]:.3f}")
-
-
-def _check_links(alignment: Alignment) -> None:
-    columns, rows = len(alignment.source), len(alignment.target)
-    for s, t in sorted(alignment.links or ()):
-        if not (0 <= s < columns and 0 <= t < rows):
-            raise UsageError(f"link {s}-{t} lies outside {columns} source words and {rows} target words")
-
-
 def ceiling_of(alignments: Sequence[Alignment]) -> float:
     """Return the weight at the top of the colour scale: the smallest round number not below any weight."""
     largest = [float(alignment.weights.max()) for alignment in alignments]
@@ -114,13 +98,13 @@ def layout_heatmap(alignment: Alignment, ceiling: float | None = None) -> Figure
     """Lay out the heatmap; a fixed `ceiling` of the colour scale makes several figures comparable."""
     ceiling = ceiling or ceiling_of([alignment])
     grid = place_grid(alignment.source, alignment.target, alignment.special_weights is not None)
-    right = max(x for label in column_labels(grid, alignment.source) for x, _ in label.corners())
+    right = drawing.right_edge(column_labels(grid, alignment.source))
     has_links = bool(alignment.links)
-    legend_width = _legend_width(ceiling, has_links)
+    legend_width = drawing.right_edge(_legend(0.0, 0.0, ceiling, has_links))
     right = max(right, grid.far_right + 1, MARGIN + legend_width)
-    header, height = header_lines(alignment.title, alignment.caption, max(right - MARGIN, MIN_HEADER))
+    header, height = drawing.header_lines(alignment.title, alignment.caption, max(right - MARGIN, MIN_HEADER))
     grid = replace(grid, top=grid.top + (float(math.ceil(height + 10)) if header else 0.0))
-    right = max([right, *(x for line in header for x, _ in line.corners())])
+    right = max(right, drawing.right_edge(header))
     labels = column_labels(grid, alignment.source)
     legend_left = max(MARGIN, min(grid.left, right - legend_width))
     groups = (
@@ -136,13 +120,14 @@ def layout_heatmap(alignment: Alignment, ceiling: float | None = None) -> Figure
         Group("legend", _legend(legend_left, grid.bottom + 20, ceiling, has_links)),
     )
     bottom = grid.bottom + 20 + LEGEND_SIZE * LINE_HEIGHT + MARGIN
-    return make_figure(right + MARGIN, bottom, groups, alignment.title or "Word alignment", _description(alignment))
+    title = alignment.title or words("Word alignment")
+    return drawing.make_figure(right + MARGIN, bottom, groups, title, _description(alignment))
 
 
 def _axes(grid: Grid) -> tuple[Text, ...]:
     right, low = grid.left - GAP, grid.top - GAP
     high = low - LINE_HEIGHT * AXES_SIZE
-    return tuple(Text(right, y, name, AXES_SIZE, "muted", "end") for y, name in zip((high, low), AXES, strict=True))
+    return tuple(Text(right, y, words(AXES[n]), AXES_SIZE, "muted", "end") for n, y in enumerate((high, low)))
 
 
 def _grid_lines(grid: Grid) -> tuple[Box, ...]:
@@ -172,8 +157,9 @@ def _end_column(alignment: Alignment, grid: Grid, ceiling: float, labels: tuple[
     """Return the label and cells of the narrow column, if there is one."""
     if alignment.special_weights is None:
         return ()
+    words_of, end = alignment.target, words("end of sentence")
     cells = tuple(
-        Box(*grid.end_cell(t), f"w{level(weight, ceiling)}", _hint(alignment.target[t], "end of sentence", weight))
+        Box(*grid.end_cell(t), f"w{level(weight, ceiling)}", _hint(words_of[t], end, weight))
         for t, weight in enumerate(alignment.special_weights)
     )
     return Group("end-label", labels), Group("end", cells)
@@ -195,16 +181,12 @@ def _links(alignment: Alignment, grid: Grid) -> tuple[Box, ...]:
 BAR, BAR_STEPS = 126.0, 63  # pixels, colours
 
 
-def _legend_width(ceiling: float, has_links: bool) -> float:
-    return max(x for text in _legend(0.0, 0.0, ceiling, has_links) if isinstance(text, Text) for x, _ in text.corners())
-
-
 def _legend(left: float, top: float, ceiling: float, has_links: bool) -> tuple[Box | Text, ...]:
     """Draw the colour scale with its end values, its name, and the outline that stands for a link."""
     size, step = LEGEND_SIZE, BAR / BAR_STEPS
     baseline, bar_left = top + ASCENT * size, left + 14
     bar_right = bar_left + BAR
-    name = Text(bar_right + 14 + measure(f"{ceiling:g}", size), baseline, LEGEND[0], size, "muted")
+    name = Text(bar_right + 14 + measure(f"{ceiling:g}", size), baseline, words(LEGEND[0]), size, "muted")
     frame = Box(bar_left - 1, top + 1, BAR + 2, 12.0, "rule")
     bar = [
         Box(bar_left + n * step, top + 2, step, 10.0, f"w{round(LEVELS * n / (BAR_STEPS - 1))}")
@@ -213,9 +195,9 @@ def _legend(left: float, top: float, ceiling: float, has_links: bool) -> tuple[B
     ends = [Text(left, baseline, "0", size, "muted"), Text(bar_right + 6, baseline, f"{ceiling:g}", size, "muted")]
     marks: list[Box | Text] = [frame, *bar, *ends, name]
     if has_links:
-        link_left = max(x for x, _ in name.corners()) + 14
+        link_left = drawing.right_edge([name]) + 14
         marks += [Box(link_left, top, 13.0, 13.0, "link", outline=2.0)]
-        marks += [Text(link_left + 19, baseline, LEGEND[1], size, "muted")]
+        marks += [Text(link_left + 19, baseline, words(LEGEND[1]), size, "muted")]
     return tuple(marks)
 
 
@@ -226,5 +208,5 @@ def _description(alignment: Alignment) -> str:
         f"{isolated(word)} ← {isolated(alignment.source[s])} {alignment.weights[t, s]:.2f}"
         for t, (word, s) in enumerate(zip(alignment.target, alignment.weights.argmax(axis=1), strict=True))
     )
-    about = f"Attention weights of {rows} target words (rows) over {columns} source words (columns)."
-    return f"{about} Strongest: {'; '.join(largest)}."
+    about = "Attention weights of {rows} target words (rows) over {columns} source words (columns). Strongest: {most}."
+    return words(about, rows=rows, columns=columns, most="; ".join(largest))

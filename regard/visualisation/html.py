@@ -16,17 +16,19 @@ STACK = f'"{FAMILY}", {SYSTEM_FONTS}'
 
 
 def script_colours() -> dict[str, Any]:
-    """Return the colour scale, the colours of text on it and the roles, by theme, and the veil, for scripts."""
-    palette = {
-        theme: {
-            "scale": [colour(f"w{n}", theme) for n in range(LEVELS + 1)],
-            "text": [colour(f"v{n}", theme) for n in range(LEVELS + 1)],
-            "signed": [colour(signed_paint(n / LEVELS), theme) for n in range(-LEVELS, LEVELS + 1, 2)],
-            "series": [colour(f"s{n}", theme) for n in range(SERIES)],
-            **{role: colour(role, theme) for role in ROLES},
-        }
-        for theme in THEMES
+    """Return the colour scale, the colours of text on it and the roles, by theme, and the veil, for scripts.
+
+    Colours of a scale follow each other, six digits each.
+    """
+    scales = {
+        "scale": [f"w{n}" for n in range(LEVELS + 1)],
+        "text": [f"v{n}" for n in range(LEVELS + 1)],
+        "signed": [signed_paint(n / LEVELS) for n in range(-LEVELS, LEVELS + 1, 2)],
+        "series": [f"s{n}" for n in range(SERIES)],
     }
+    palette = {theme: {role: colour(role, theme) for role in ROLES} for theme in THEMES}
+    for theme, colours in palette.items():
+        colours |= {name: "".join(colour(paint, theme)[1:] for paint in paints) for name, paints in scales.items()}
     return {"palette": palette, "veil": [*VEIL, OPACITY]}
 
 

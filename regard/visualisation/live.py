@@ -57,15 +57,10 @@ def render_live_page(models: Sequence[LiveModel], wasm: bytes) -> str:
 
 
 def _values(model: LiveModel) -> dict[str, Any]:
-    return {
-        "languages": model.languages,
-        "names": model.names,
-        "alignment": model.alignment,
-        "examples": [clean(text) for text in model.examples],
-        "readme": model.readme,
-        "facts": {clean(name): clean(value) for name, value in model.facts.items()},
-        "trust": _trust(model.trust),
-    }
+    """Return all but the content."""
+    same = {name: getattr(model, name) for name in ("languages", "names", "alignment", "readme")}
+    facts = {clean(name): clean(value) for name, value in model.facts.items()}
+    return {**same, "examples": [*map(clean, model.examples)], "facts": facts, "trust": _trust(model.trust)}
 
 
 def _trust(trust: Trust | None) -> dict[str, Any] | None:

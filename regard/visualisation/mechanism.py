@@ -14,8 +14,9 @@ import numpy.typing as npt
 
 from regard.visualisation.colours import level, signed_paint
 from regard.visualisation.explanation_data import ExplanationData, token_label
-from regard.visualisation.figure import MARGIN, Box, Mark, Polyline, Text, curve
+from regard.visualisation.figure import MARGIN, Box, Mark, Polyline, Text, arrow, curve
 from regard.visualisation.fonts import elide
+from regard.visualisation.language import words
 
 WIDTH = 760.0
 LEFT, ROOM, RIGHT = MARGIN + 80, 400.0, WIDTH - MARGIN - 170.0  # of the source's columns, and left of the decoder
@@ -43,8 +44,8 @@ class Diagram:
 
     def __init__(self, data: ExplanationData) -> None:
         self.data, self.cross, states = data, data.has_cross_attention, data.states
-        words = data.shown_weights() if self.cross else np.zeros((1, 0))
-        self.weights = np.c_[words, 1 - words.sum(1) if self.cross else bool(states)]  # that of the end last
+        shown = data.shown_weights() if self.cross else np.zeros((1, 0))
+        self.weights = np.c_[shown, 1 - shown.sum(1) if self.cross else bool(states)]  # that of the end last
         self.heads = len(data.layers[data.shown_head.layer].weights) if self.cross else 0
         self.scored = self.heads == 1 or (self.cross and data.shown_head.head is not None)
         self.before = self.cross and states is not None and states.order == "bahdanau"
@@ -65,9 +66,9 @@ class Diagram:
         columns = self._columns(weights, read)
         width, end = min(WIDEST, ROOM / len(columns)), LEFT + min(ROOM, WIDEST * len(columns))
         placed = [(LEFT + (i + 0.5) * width, column) for i, column in enumerate(columns)]
-        yield Text(MARGIN, self.state + 11, "states h", SMALL, "muted")
+        yield Text(MARGIN, self.state + 11, words("states h"), SMALL, "muted")
         more = len(self.data.source) - len(placed)
-        yield Text(MARGIN, 16, "words" + f" (+{more})" * (more > 0), SMALL, "muted")
+        yield Text(MARGIN, 16, words("words") + f" (+{more})" * (more > 0), SMALL, "muted")
         yield from (Text(x, 16, elide(each.text, SIZE, width - 4), SIZE, "ink", "middle") for x, each in placed)
         yield from self._encoder(placed, end) if states is None else self._states(placed, width, read, t is not None)
         if self.cross:
@@ -77,10 +78,10 @@ class Diagram:
     def _columns(self, weights: npt.NDArray[np.float32] | None, read: int) -> list[Column]:
         """Return the words that are shown: the strongest, or those around what is read."""
         states = self.data.states
-        words = states.token_words if states else ()
-        shown = [*enumerate(self.data.source), *([(-1, "(end)")] if self.weights[:, -1].max() >= 0.005 else [])]
+        own = states.token_words if states else ()
+        shown = [*enumerate(self.data.source), *([(-1, words("(end)"))] if self.weights[:, -1].max() >= 0.005 else [])]
         columns = [
-            Column(text, 0.0 if weights is None else float(weights[s]), tuple(i for i, w in enumerate(words) if w == s))
+            Column(text, 0.0 if weights is None else float(weights[s]), tuple(i for i, w in enumerate(own) if w == s))
             for s, text in shown
         ]
         now = next((i for i, column in enumerate(columns) if read in column.tokens), 0)
@@ -91,10 +92,10 @@ class Diagram:
     def _encoder(self, placed: Sequence[tuple[float, Column]], end: float) -> Iterator[Mark]:
         layers = len(self.data.encoder_layers)
         yield Box(LEFT, 30, end - LEFT, 22, "s0", outline=1.0)
-        name = f"encoder: {layers} layers of self-attention" if layers else "encoder"
+        name = words("encoder: {count} layers of self-attention", count=layers) if layers else words("encoder")
         yield Text((LEFT + end) / 2, 45, elide(name, SIZE, end - LEFT), SIZE, "ink", "middle")
         for x, _ in placed:
-            yield from _arrow((x, 52), (x, self.state), "muted")
+            yield from arrow((x, 52), (x, self.state), "muted")
             yield Box(x - 16, self.state, 32, STATE + 2, "s0", outline=1.0)
 
     def _states(self, placed: Sequence[tuple[float, Column]], width: float, read: int, lit: bool) -> Iterator[Mark]:
@@ -113,28 +114,28 @@ class Diagram:
                 yield Box(left, y, right - left, STATE, "rule" if is_read else "grid", outline=1.0)
                 if n + 1 < len(placed):
                     ends = (right, y + STATE / 2), (right + 10, y + STATE / 2)
-                    yield from _arrow(ends[k], ends[1 - k], "muted" if is_read else "grid")
+                    yield from arrow(ends[k], ends[1 - k], "muted" if is_read else "grid")
             if not self.cross:
                 x = placed[0 if k else -1][0]
                 yield Box(x - width / 2 + 3, y - 2, width - 6, STATE + 4, "link" if lit else "grid", outline=2.0)
                 yield Polyline(((x, y + STATE + 2), (x, self.sum)), hue, 1.2)
-                yield from _arrow((x, self.sum), (RIGHT, self.sum), hue)
+                yield from arrow((x, self.sum), (RIGHT, self.sum), hue)
         if not self.cross:
             what = "one vector, the last state" if states.directions == 1 else "the last state of each direction"
-            yield Text(
-                LEFT, self.sum + 24, f"{what}: all that the decoder gets of the source", SMALL, _pale("muted", lit)
-            )
+            text = words(f"{what}: all that the decoder gets of the source")
+            yield Text(LEFT, self.sum + 24, text, SMALL, _pale("muted", lit))
 
     def _attention(self, placed: Sequence[tuple[float, Column]], end: float, lit: bool) -> Iterator[Mark]:
         ink, muted = _pale("ink", lit), _pale("muted", lit)
         top = max(column.weight for _, column in placed) or 1.0
         rows = {"scores e": self.score + 20, "weights α": self.weight + 24, "context c": self.sum + 4}
-        yield from (Text(MARGIN, y, name, SMALL, muted) for name, y in rows.items() if self.scored or name[0] != "s")
-        yield from _arrow((RIGHT, self.own + 12), (LEFT if self.scored else end, self.own + 12), _pale("s1", lit))
-        yield Text(end + 10, self.own + 7, "query", SMALL, ink)
+        names = [*rows] if self.scored else [*rows][1:]
+        yield from (Text(MARGIN, rows[name], words(name), SMALL, muted) for name in names)
+        yield from arrow((RIGHT, self.own + 12), (LEFT if self.scored else end, self.own + 12), _pale("s1", lit))
+        yield Text(end + 10, self.own + 7, words("query"), SMALL, ink)
         for x, (_, w, _) in placed:
             target = self.score - 2 if self.scored else self.softmax
-            yield from _arrow((x, self.score - 36), (x, target), muted)
+            yield from arrow((x, self.score - 36), (x, target), muted)
             yield Polyline(((x, self.softmax + 20), (x, self.weight + HIGH * (1 - w))), muted, 1.0)
             if self.scored and lit:
                 score = max(LEAST, math.log(w / top)) if w > 0 else LEAST
@@ -149,33 +150,33 @@ class Diagram:
                 if w >= 0.005:
                     yield Polyline(curve((x, self.weight + HIGH + 18), (end + 14, self.sum), 10), shade, 0.6 + 5 * w)
         yield Box(LEFT, self.softmax, end - LEFT, 20, _pale("s3", lit), outline=1.0)
-        name = "softmax" if self.scored else f"{self.heads} heads: scores and softmax, their mean"
+        name = "softmax" if self.scored else words("{count} heads: scores and softmax, their mean", count=self.heads)
         yield Text((LEFT + end) / 2, self.softmax + 14, elide(name, SIZE, end - LEFT), SIZE, ink, "middle")
         yield Text(end + 22, self.sum + 5, "Σ", 16.0, ink, "middle")
         yield Text(end + 42, self.sum - 5, "c", SIZE, ink)
-        yield from _arrow((end + 32, self.sum), (RIGHT + 85, self.sum), _pale("s2", lit))
+        yield from arrow((end + 32, self.sum), (RIGHT + 85, self.sum), _pale("s2", lit))
 
     def _decoder(self, t: int | None) -> Iterator[Mark]:
         lit, width, middle = t is not None, WIDTH - MARGIN - RIGHT, RIGHT + 85
         ink, muted, hue = _pale("ink", lit), _pale("muted", lit), _pale("s1", lit)
         step = self.data.steps[t].candidates if t is not None else ()
-        before = (token_label(self.data.tokens[t - 1]) or "␣") if t else "(start)"
-        chosen = (token_label(self.data.tokens[t]) or "␣") if t is not None else "next word"
+        before = (token_label(self.data.tokens[t - 1]) or "␣") if t else words("(start)")
+        chosen = (token_label(self.data.tokens[t]) or "␣") if t is not None else words("next word")
         layers = sum(layer.role == "decoder" for layer in self.data.layers)
-        name = "" if self.data.states else f"decoder: {layers} layers" if layers else "decoder"
-        boxes = {0.0: before, self.own: name, self.output: "output layer, softmax", self.next: chosen}
+        name = words("decoder: {count} layers" if layers else "" if self.data.states else "decoder", count=layers)
+        boxes = {0.0: before, self.own: name, self.output: words("output layer, softmax"), self.next: chosen}
         boxes |= {self.output - 36: ""} if self.before else {}
         for y, nearest in ((24.0, self.own), (self.own + 24, self.output - 36 * self.before)):
-            yield from _arrow((middle, y), (middle, nearest), muted)
+            yield from arrow((middle, y), (middle, nearest), muted)
         yield from self._own_state(None if t is None else t - self.before, self.own)
         if self.before:
-            yield from _arrow((middle, self.output - 12), (middle, self.output), muted)
+            yield from arrow((middle, self.output - 12), (middle, self.output), muted)
             yield from self._own_state(t, self.output - 36)
         for y, text in boxes.items():
             yield Box(RIGHT, y, width, 24, hue, outline=2.0 if y == self.next else 1.0)
             yield Text(middle, y + 16, elide(text, SIZE, width - 10), SIZE, ink, "middle")
-        yield Text(RIGHT - 8, 16, "word before", SMALL, muted, "end")
-        yield Text(RIGHT - 8, self.own + 26, "state before" if self.before else "state", SMALL, muted, "end")
+        yield Text(RIGHT - 8, 16, words("word before"), SMALL, muted, "end")
+        yield Text(RIGHT - 8, self.own + 26, words("state before" if self.before else "state"), SMALL, muted, "end")
         for i, (token, probability, is_chosen) in enumerate(step):
             y = self.output + 30 + 20 * i
             text = elide(token_label(token) or "␣", SIZE, 58.0)
@@ -202,12 +203,3 @@ def _strip(
     for number, value in enumerate(vector.tolist()):
         paint = signed_paint(value / max(largest, 1e-9))
         yield Box(x + number * cell, y, cell, height, paint, f"{value:.2f}".replace("-", "−"))
-
-
-def _arrow(start: tuple[float, float], end: tuple[float, float], paint: str) -> Iterator[Polyline]:
-    """Draw a line with a tip at its end."""
-    (x1, y1), (x2, y2) = start, end
-    length = math.hypot(x2 - x1, y2 - y1) or 1.0
-    dx, dy = 5 * (x2 - x1) / length, 5 * (y2 - y1) / length
-    yield Polyline((start, (x2 - dx, y2 - dy)), paint, 1.0)
-    yield Polyline((end, (x2 - dx - dy / 2, y2 - dy + dx / 2), (x2 - dx + dy / 2, y2 - dy - dx / 2)), paint)

@@ -12,7 +12,7 @@ import numpy as np
 from regard.common.bilingual import Text, Words
 from regard.common.shapes import Array
 
-Kind = Literal["numbers", "weights", "mask", "tokens"]
+Kind = Literal["numbers", "weights", "mask", "tokens", "loss"]
 LONGEST = 16
 """Columns, or rows that are not tokens, up to which a matrix is shown whole."""
 ELIDED = 8
@@ -28,7 +28,10 @@ class Term:
     """Tensor in the equation of a step, such as Q (B, H, T, E); its last two axes are rows and columns.
 
     `letters` names the axes. `rows` and `columns` label them, once or for each sentence of the batch. A term without
-    `operator` begins a new equation. `repeated`: an operand that an earlier step has shown.
+    `operator` begins a new equation. `repeated`: an operand that an earlier step has shown. The page computes results
+    by their operators, and times `parameter`, one number or as many axes as `letters`; or by their `rule`: "as X" (the
+    numbers of X with other axes), "moments", "normalise" (`parameter`: ε), "unit X", "columns X" (`parameter`: their
+    numbers), "loss X" (of the correct token), "total X" (of so many tokens), "fixed" (it cannot).
     """
 
     name: Words
@@ -39,6 +42,8 @@ class Term:
     operator: str = ""
     kind: Kind = "numbers"
     repeated: bool = False
+    rule: str = ""
+    parameter: Array | float | None = None
 
     def shape(self, is_batch: bool) -> str:
         """Return the shape: rows × columns, or in a batch all axes with their letters; of tokens only in a batch."""
@@ -81,22 +86,21 @@ class NumberMatrix:
     values: Sequence[Sequence[float | str]]
     more_rows: int = 0
     more_columns: int = 0
+    place: int = 0  # among the matrices of its term
 
     @property
     def more(self) -> Text | None:
         """A phrase that says how much of the matrix is shown; None if all of it is."""
-        shown = (len(self.cells), len(self.cells[0]))
-        rows, columns = shown[0] + self.more_rows, shown[1] + self.more_columns
-        if self.more_rows and self.more_columns:
-            return Text(
-                f"the first {shown[0]} of {rows} rows and {shown[1]} of {columns} columns",
-                f"{rows}행 가운데 처음 {shown[0]}행, {columns}열 가운데 처음 {shown[1]}열",
-            )
-        if self.more_rows:
-            return Text(f"the first {shown[0]} of {rows} rows", f"{rows}행 가운데 처음 {shown[0]}행")
-        if self.more_columns:
-            return Text(f"the first {shown[1]} of {columns} numbers", f"{columns}개 가운데 처음 {shown[1]}개")
-        return None
+        (R, C), more = (len(self.cells), len(self.cells[0])), (bool(self.more_rows), bool(self.more_columns))
+        rows, columns = R + self.more_rows, C + self.more_columns
+        texts = {
+            (True, True): Text(
+                f"the first {R} of {rows} rows and {C} of {columns} columns", f"{rows}행 중 {R}행, {columns}열 중 {C}열"
+            ),
+            (True, False): Text(f"the first {R} of {rows} rows", f"{rows}행 가운데 처음 {R}행"),
+            (False, True): Text(f"the first {C} of {columns} numbers", f"{columns}개 가운데 처음 {C}개"),
+        }
+        return texts.get(more)
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,15 +148,16 @@ def _sizes(terms: Sequence[Term]) -> dict[str, int]:
 
 def _matrix(term: Term, at: dict[str, int]) -> NumberMatrix:
     *axes, row_axis, column_axis = term.letters.split()
-    values = term.values[tuple(at[axis] for axis in axes)]
+    index = tuple(at[axis] for axis in axes)
+    values, place = term.values[index], int(np.ravel_multi_index(index, term.values.shape[:-2])) if index else 0
     sentence = at.get("B", 0)
     rows, columns = (labels[sentence % len(labels)] for labels in (term.rows, term.columns))
-    R, C = _shown(row_axis, len(values)), _shown(column_axis, values.shape[1])
+    R, C = _shown(row_axis, len(values)), len(columns) if column_axis == "V" else _shown(column_axis, values.shape[1])
     digits = _digits(term.values) if term.kind in ("numbers", "weights") else 0
     shown: list[list[float | str]] = values[:R, :C].tolist()
     cells = tuple(tuple(format_cell(value, term.kind, digits) for value in row) for row in shown)
     more = (len(values) - R, values.shape[1] - C)
-    return NumberMatrix(_label([term], at), tuple(rows)[:R], tuple(columns)[:C], cells, shown, *more)
+    return NumberMatrix(_label([term], at), tuple(rows)[:R], tuple(columns)[:C], cells, shown, *more, place)
 
 
 def _shown(axis: str, size: int) -> int:
@@ -179,10 +184,11 @@ def _digits(values: Array) -> int:
 
 
 def format_cell(value: float | str, kind: Kind, digits: int = DIGITS) -> str:
-    """Format a number; a mask has 0 and −∞."""
+    """Format a number; a mask has 0 and −∞, a loss three significant digits, as it may be tiny."""
     if isinstance(value, str):
         return value
     if value == float("-inf"):
         return "−∞"
-    text = f"{round(value, digits) + 0.0:.{0 if kind == 'mask' else digits}f}"  # no −0.000
+    digits = {"mask": 0}.get(kind, digits)
+    text = f"{value:.3g}" if kind == "loss" else f"{round(value, digits) + 0.0:.{digits}f}"  # no −0.000
     return text.replace("-", "−")

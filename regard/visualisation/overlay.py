@@ -16,21 +16,11 @@ from PIL import Image
 
 from regard.attention.alignment import cell_edges
 from regard.common.errors import UsageError
+from regard.visualisation import figure as drawing
 from regard.visualisation.colours import OPACITY, VEIL
-from regard.visualisation.figure import (
-    ASCENT,
-    LINE_HEIGHT,
-    MARGIN,
-    Box,
-    Figure,
-    Group,
-    Mark,
-    Raster,
-    Text,
-    header_lines,
-    make_figure,
-)
+from regard.visualisation.figure import ASCENT, LINE_HEIGHT, MARGIN, Box, Figure, Group, Mark, Raster, Text
 from regard.visualisation.fonts import elide, measure
+from regard.visualisation.language import words
 from regard.visualisation.text import clean, isolated
 
 GAP = 14.0
@@ -158,8 +148,8 @@ def layout_overlay(overlay: Overlay) -> Figure:
     panels = len(overlay.words) + 1
     columns = min(COLUMNS, panels)
     step_x, step_y = max(width, PANEL * 0.75) + GAP, height + LABEL * LINE_HEIGHT + GAP
-    right = max(MARGIN + columns * step_x - GAP, MARGIN + _legend_width())
-    header, header_height = header_lines(overlay.title, overlay.caption, right - MARGIN)
+    right = max(MARGIN + columns * step_x - GAP, MARGIN + drawing.right_edge(_legend(0.0, 0.0)))
+    header, header_height = drawing.header_lines(overlay.title, overlay.caption, right - MARGIN)
     top = MARGIN + header_height + 10
     groups = [Group("header", header)]
     for number in range(panels):
@@ -174,7 +164,7 @@ def layout_overlay(overlay: Overlay) -> Figure:
     below = top + -(-panels // columns) * step_y
     groups.append(Group("legend", tuple(_legend(MARGIN, below))))
     bottom = below + LEGEND_SIZE * LINE_HEIGHT + MARGIN
-    return make_figure(right + MARGIN, bottom, groups, overlay.title, _description(overlay))
+    return drawing.make_figure(right + MARGIN, bottom, groups, overlay.title, _description(overlay))
 
 
 def _panel(overlay: Overlay, word: int, x: float, y: float, room: float) -> Iterator[Mark]:
@@ -195,23 +185,19 @@ BAR, BAR_STEPS = 90.0, 15  # pixels, shades
 def _legend(left: float, top: float) -> Iterator[Mark]:
     """Draw the veil from opaque to clear, over light and dark ground, and the outline of the largest cell."""
     size, baseline = LEGEND_SIZE, top + ASCENT * LEGEND_SIZE
-    texts = [Text(left, baseline, LEGEND[0], size, "muted")]
-    bar = max(x for x, _ in texts[0].corners()) + 8
+    texts = [Text(left, baseline, words(LEGEND[0]), size, "muted")]
+    bar = drawing.right_edge(texts) + 8
     ground = np.full((2, 1, 3), 235, np.uint8)
     ground[1] = 120
     file = io.BytesIO()
     Image.fromarray(ground).save(file, "PNG")
     yield Raster(bar, top + 1, BAR, 12.0, file.getvalue(), pixelated=True)
     yield Raster(bar, top + 1, BAR, 12.0, _veil(np.linspace(0, 1, BAR_STEPS)[None]), pixelated=True)
-    texts.append(Text(bar + BAR + 8, baseline, LEGEND[1], size, "muted"))
-    outline = max(x for x, _ in texts[1].corners()) + 18
+    texts.append(Text(bar + BAR + 8, baseline, words(LEGEND[1]), size, "muted"))
+    outline = drawing.right_edge(texts) + 18
     yield Box(outline, top, 13.0, 13.0, "link", outline=2.0)
-    texts.append(Text(outline + 19, baseline, LEGEND[2], size, "muted"))
+    texts.append(Text(outline + 19, baseline, words(LEGEND[2]), size, "muted"))
     yield from texts
-
-
-def _legend_width() -> float:
-    return max(x for mark in _legend(0.0, 0.0) if isinstance(mark, Text) for x, _ in mark.corners())
 
 
 def _description(overlay: Overlay) -> str:
@@ -220,6 +206,7 @@ def _description(overlay: Overlay) -> str:
     largest = []
     for word, weights in zip(overlay.words, overlay.maps, strict=True):
         row, column = np.unravel_index(int(weights.argmax()), weights.shape)
-        largest.append(f"{isolated(word)} row {row + 1}, column {column + 1}, {weights.max():.2f}")
-    about = f"Attention of {len(largest)} words over an image of {rows} rows and {columns} columns of cells."
-    return f"{about} Largest: {'; '.join(largest)}."
+        place = words("row {row}, column {column}", row=row + 1, column=column + 1)
+        largest.append(f"{isolated(word)} {place}, {weights.max():.2f}")
+    text = "Attention of {count} words over an image of {rows} rows and {columns} columns of cells. Largest: {largest}."
+    return words(text, count=len(largest), rows=rows, columns=columns, largest="; ".join(largest))

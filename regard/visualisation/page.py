@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from regard.visualisation.explanation_data import ExplanationData, page_data
 from regard.visualisation.heatmap import Alignment
 from regard.visualisation.html import script_colours
+from regard.visualisation.language import LANGUAGE
 from regard.visualisation.template import make_page
 from regard.visualisation.text import clean
 
@@ -36,6 +37,6 @@ def render_page(explained: ExplanationData | Sequence[Alignment], meta: Meta | N
     data = explained if isinstance(explained, ExplanationData) else ExplanationData.from_alignments(explained)
     values = page_data(data, meta.title, (meta.source_lang, meta.target_lang))
     values["facts"] |= {clean(name): clean(value) for name, value in (meta.facts or {}).items()}
-    values |= {"endpoint": meta.endpoint, **script_colours()}
+    values |= {"endpoint": meta.endpoint, "language": LANGUAGE.get().replace("en", ""), **script_colours()}
     source, target = "" if data.image else " ".join(data.source), " ".join(data.target)
     return make_page("regard.visualisation", "show.html", data=values, source=source, target=target)

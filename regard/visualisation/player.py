@@ -9,23 +9,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from regard.common.errors import UsageError
+from regard.visualisation import figure as drawing
 from regard.visualisation.encoding import encoding_heading, reading_height, reading_marks
 from regard.visualisation.explanation_data import ExplanationData, SearchNode, token_label
-from regard.visualisation.figure import (
-    LINE_HEIGHT,
-    MARGIN,
-    MIDLINE,
-    Box,
-    Figure,
-    Group,
-    Mark,
-    Polyline,
-    Raster,
-    Text,
-    curve,
-    make_figure,
-)
+from regard.visualisation.figure import LINE_HEIGHT, MARGIN, MIDLINE, Box, Figure, Group, Mark, Polyline, Raster, Text
 from regard.visualisation.fonts import elide, measure
+from regard.visualisation.language import words
 from regard.visualisation.mechanism import WIDTH, Diagram
 from regard.visualisation.overlay import veiled
 
@@ -53,11 +42,14 @@ def layout_frames(data: ExplanationData) -> list[Figure]:
     if not data.steps:
         raise UsageError("the search of this output was not recorded, so there is nothing to play; save it as .html")
     count, encoding = len(data.steps), data.encoding_steps
-    texts = [f"Step {n + 1} of {encoding + count}: " for n in range(encoding + count)]
+    every = encoding + count
+    texts = [words("Step {number} of {count}: ", number=n + 1, count=every) for n in range(every)]
     frames = [_encoding_frame(data, e, texts[e]) for e in range(encoding)]
     frames += [_frame(data, t, texts[encoding + t]) for t in range(count)]
     height = float(max(frame.height for frame in frames))
-    return [make_figure(float(each.width), height, each.groups[1:], each.title, each.description) for each in frames]
+    return [
+        drawing.make_figure(float(each.width), height, each.groups[1:], each.title, each.description) for each in frames
+    ]
 
 
 def _encoding_frame(data: ExplanationData, step: int, text: str) -> Figure:
@@ -70,21 +62,23 @@ def _encoding_frame(data: ExplanationData, step: int, text: str) -> Figure:
     if data.states is None:
         marks += [_moved_down(mark, below) for mark in reading_marks(data.source, data.encoder_layers[step])]
     group = Group("encoder", (Text(MARGIN, MARGIN + 14, heading, 14.0), *marks))
-    return make_figure(WIDTH, below + reading_height(data) + MARGIN, [group], " ".join(data.source), text + heading)
+    return drawing.make_figure(
+        WIDTH, below + reading_height(data) + MARGIN, [group], " ".join(data.source), text + heading
+    )
 
 
 def _frame(data: ExplanationData, t: int, text: str) -> Figure:
     """Stack the sections of step t; each has the same height in every frame."""
     top, groups = MARGIN, []
     for name, marks, height in _sections(data, t):
-        words = HEADINGS[name].format(output="caption" if data.image else "translation")
-        heading = Text(MARGIN, top + HEADING_SIZE, words, HEADING_SIZE, "muted")
+        title = words(HEADINGS[name], output=words("caption" if data.image else "translation"))
+        heading = Text(MARGIN, top + HEADING_SIZE, title, HEADING_SIZE, "muted")
         top += HEADING_SIZE * LINE_HEIGHT + 5
         groups.append(Group(name, (heading, *(_moved_down(mark, top) for mark in marks))))
         top += height + 12
     title = " ".join(data.target if data.image else data.source)
     output = "".join(token.replace("▁", " ") for token in data.tokens[: t + 1]).strip()
-    return make_figure(WIDTH, top + MARGIN - 8, groups, title, text + output)
+    return drawing.make_figure(WIDTH, top + MARGIN - 8, groups, title, text + output)
 
 
 def _sections(data: ExplanationData, t: int) -> list[Section]:
@@ -169,7 +163,7 @@ def _branch(data: ExplanationData, number: int, node: SearchNode, end: tuple[flo
         parent = data.steps[number - 1].nodes[node.parent]
         start = (x + measure(_node_label(parent), NODE_SIZE) / 1.1 + 4, y)
     paint = "link" if node.wins else "grid" if node.fate == "pruned" else "rule"
-    return Polyline(curve(start, (end[0] - 5, end[1]), 8), paint, 2.5 if node.wins else 1.2)
+    return Polyline(drawing.curve(start, (end[0] - 5, end[1]), 8), paint, 2.5 if node.wins else 1.2)
 
 
 def _node_label(node: SearchNode) -> str:

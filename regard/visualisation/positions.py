@@ -10,7 +10,9 @@ from regard.visualisation.charts import Chart, Panel, Series, layout_chart
 from regard.visualisation.colours import signed_paint
 from regard.visualisation.figure import MARGIN, MIDLINE, TITLE_SIZE, Box, Figure, Group, Mark, Text, make_figure
 from regard.visualisation.fonts import measure
+from regard.visualisation.language import words
 
+ABOUT = "embeddings of {T} positions in {D} dimensions, and their cosine similarities."
 LEFT, GAP, SIZE = 62.0, 54.0, 12.0  # pixels for the numbers of the rows, between two matrices; text size
 
 
@@ -24,9 +26,9 @@ def layout_sinusoids(encoding: np.ndarray, title: str = "Positional encoding") -
     waves = layout_chart(_waves(encoding, title))
     left = waves.width + GAP - MARGIN
     marks, width, height = _matrix(encoding, "dimension", 1.0, left, MARGIN + 56)
-    description = f"Sinusoids over {T} positions in {D} dimensions; wavelengths grow from the first dimension on."
+    text = "Sinusoids over {T} positions in {D} dimensions; wavelengths grow from the first dimension on."
     groups = [*waves.groups[1:], Group("sinusoids", marks)]
-    return make_figure(float(width + MARGIN), float(max(height, waves.height)), groups, title, description)
+    return make_figure(float(width + MARGIN), float(max(height, waves.height)), groups, title, words(text, T=T, D=D))
 
 
 def shown_dimensions(size: int) -> list[int]:
@@ -39,10 +41,10 @@ def _waves(encoding: np.ndarray, title: str) -> Chart:
     names, series = ("sine", "cosine"), list[Series]()
     for n, d in enumerate(shown_dimensions(encoding.shape[1])):
         points = tuple((float(t), float(y)) for t, y in enumerate(encoding[:, d]))
-        series.append(Series(f"dimension {d}, {names[d % 2]}", points, paint=n))
-    titles = ("value, short waves", "value, longer waves")
-    pairs = [tuple(pair) for pair in (series[:2], series[2:]) if pair]
-    return Chart(title, tuple(Panel(name, "position", pair) for name, pair in zip(titles, pairs, strict=False)))
+        series.append(Series(words("dimension {d}, " + names[d % 2], d=d), points, paint=n))
+    pairs = {"value, short waves": series[:2], "value, longer waves": series[2:]}
+    x = words("position")
+    return Chart(title, tuple(Panel(words(name), x, tuple(pair)) for name, pair in pairs.items() if pair))
 
 
 def layout_learned_positions(
@@ -56,14 +58,15 @@ def layout_learned_positions(
     top, width, descriptions = MARGIN + 40, 0.0, []
     for name, vectors in embeddings:
         T, D = vectors.shape
-        texts.append(Text(MARGIN, top + 12, f"{name}: {T} positions in {D} dimensions", 13.0))
+        about = words("{T} positions in {D} dimensions", T=T, D=D)
+        texts.append(Text(MARGIN, top + 12, f"{words(name)}: {about}", 13.0))
         largest = float(np.abs(vectors).max()) or 1.0
         left, right, bottom = _matrix(vectors, "dimension", largest, MARGIN, top + 52)
         norms = np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-9)
         cosines = (vectors / norms) @ (vectors / norms).T
         similarity, end, _ = _matrix(cosines, "position; shade: cosine similarity", 1.0, right + GAP, top + 52)
         groups.append(Group(name, (*left, *similarity)))
-        descriptions.append(f"{name}: embeddings of {T} positions in {D} dimensions, and their cosine similarities.")
+        descriptions.append(f"{words(name)}: {words(ABOUT, T=T, D=D)}")
         top, width = bottom + 20, max(width, end)
     right = max(width, *(text.x + measure(text.text, text.size) for text in texts))
     groups.append(Group("texts", tuple(texts)))
@@ -82,7 +85,8 @@ def _matrix(
         for t in range(T)
         for first, count, paint in _runs([signed_paint(float(value) / largest) for value in values[t]])
     ]
-    marks += [Text(left, top - 22, f"{x_label} →", SIZE, "muted"), Text(x, top - 6, "position", SIZE, "muted")]
+    places = ((left, top - 22, f"{words(x_label)} →"), (x, top - 6, words("position")))
+    marks += [Text(*place, SIZE, "muted") for place in places]
     rows = [(t, top + (t + 0.5) * cell_height + MIDLINE * SIZE) for t in _ticks(T)]
     marks += [Text(left - 8, y, str(t), SIZE, "muted", "end") for t, y in rows]
     marks += [Text(left + (d + 0.5) * cell_width, top - 6, str(d), SIZE, "muted", "middle") for d in _ticks(D)]

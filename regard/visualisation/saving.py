@@ -6,7 +6,7 @@ import os
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from regard.common.atomic import atomic_file
 from regard.common.errors import UsageError
@@ -75,17 +75,20 @@ def _warn_of_boxes(figures: Sequence[Figure], path: Path) -> None:
         warnings.warn(f"{path}: the font of PNG and GIF lacks {boxed:.60}; write .svg or .html", stacklevel=4)
 
 
-def _layout(drawable: Chart | HeadArcs | Heads | Overlay | Figure | Sequence[Alignment]) -> Figure:
+LAYOUTS: dict[type, Any] = {
+    Chart: layout_chart,
+    HeadArcs: layout_head_arcs,
+    Heads: layout_heads,
+    Overlay: layout_overlay,
+}
+
+
+def _layout(drawable: Any) -> Figure:
     if isinstance(drawable, Figure):
         return drawable
-    if isinstance(drawable, Chart):
-        return layout_chart(drawable)
-    if isinstance(drawable, HeadArcs):
-        return layout_head_arcs(drawable)
-    if isinstance(drawable, Heads):
-        return layout_heads(drawable)
-    if isinstance(drawable, Overlay):
-        return layout_overlay(drawable)
+    if not isinstance(drawable, Sequence):
+        figure: Figure = LAYOUTS[type(drawable)](drawable)
+        return figure
     if not drawable:
         raise UsageError("there is no alignment to save")
     return layout_heatmap(drawable[0])

@@ -9,18 +9,9 @@ import numpy as np
 from PIL import Image
 
 from regard.visualisation.colours import colour
-from regard.visualisation.figure import (
-    MARGIN,
-    Box,
-    Figure,
-    Group,
-    Mark,
-    Raster,
-    Text,
-    header_lines,
-    make_figure,
-)
+from regard.visualisation.figure import MARGIN, Box, Figure, Group, Mark, Raster, Text, header_lines, make_figure
 from regard.visualisation.fonts import measure
+from regard.visualisation.language import words
 
 SIDE, GAP, SIZE = 430.0, 34.0, 12.0  # pixels: the longest side of one matrix, between two, and of the text
 COLUMNS = 2
@@ -35,7 +26,7 @@ def layout_weight_matrices(
     side = SIDE if len(matrices) == 1 else SIDE * 0.7
     width, height = side * columns / max(rows, columns), side * rows / max(rows, columns)
     largest = max(float(np.abs(matrix).max()) for matrix in matrices) or 1.0
-    caption = f"{rows:,} × {columns:,} weights; full colour: {largest:.3g} from zero"
+    caption = f"{rows:,} × {columns:,} {words('weights; full colour, from zero:')} {largest:.3g}"
     left = MARGIN + measure(axes[0], SIZE) + 12
     across = min(COLUMNS, len(matrices))
     right = left + across * (width + GAP) - GAP + MARGIN
@@ -54,15 +45,15 @@ def layout_weight_matrices(
             marks.append(Text(x - 10, y + SIZE, axes[0], SIZE, "muted", "end"))
         groups.append(Group(f"matrix-{number + 1}", tuple(marks)))
     bottom = top + 26 + -(-len(matrices) // COLUMNS) * (height + 60) - 60 + MARGIN
-    description = f"{title}. {caption}. Rows: {axes[0]}; columns: {axes[1]}."
+    description = f"{title}. {caption}. {axes[0]}, {axes[1]} →"
     return make_figure(max(right, 520.0), bottom, groups, title, description)
 
 
 def _scale(x: float, y: float) -> Iterator[Mark]:
     for name, paint in (("positive", POSITIVE), ("negative", NEGATIVE)):
         yield Box(x, y, 12.0, 12.0, paint)
-        yield Text(x + 17, y + 10, name, SIZE, "muted")
-        x += 17 + measure(name, SIZE) + 18
+        yield Text(x + 17, y + 10, words(name), SIZE, "muted")
+        x += 17 + measure(words(name), SIZE) + 18
 
 
 def _image(matrix: np.ndarray) -> bytes:

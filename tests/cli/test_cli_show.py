@@ -50,6 +50,15 @@ def test_player_and_all_heads_are_drawn(regard: Command, model: Path, arguments:
     assert Path(arguments[0]).stat().st_size > 1000
 
 
+@pytest.mark.parametrize("arguments", [(), ("--view", "heads")])
+def test_figures_are_korean_on_request(regard: Command, transformer: Path, arguments: tuple[str, ...]) -> None:
+    for option, wanted in (("--korean", "헤드"), (None, "head")):
+        regard("show", transformer, LINE, *arguments, "--out", "a.svg", *([option] if option else []))
+        assert wanted in Path("a.svg").read_text(encoding="utf-8")
+    regard("show", "--view", "model", "--preset", "rnn-luong", "--korean", "--out", "b.svg")
+    assert "양방향 GRU" in Path("b.svg").read_text(encoding="utf-8")
+
+
 def test_what_translate_keeps_is_said_to_be_shown_to_the_model(regard: Command, transformer: Path) -> None:
     done = regard("show", transformer, f"{LINE} {{name}} 12 %s", "--out", "a.svg")
     warning = (

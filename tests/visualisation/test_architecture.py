@@ -8,7 +8,15 @@ from small import SIDES
 from regard.explain.architecture import describe_architecture
 from regard.models import DECODERS, ENCODERS, ModelSettings, build, count_parameters
 from regard.training import preset, presets
-from regard.visualisation.architecture import HEIGHT, WIDTH, layout_architecture
+from regard.visualisation.architecture import (
+    HEIGHT,
+    WIDTH,
+    Architecture,
+    Connection,
+    Place,
+    connections,
+    layout_architecture,
+)
 from regard.visualisation.figure import Box, Figure, Polyline, Text
 
 MODELS = {name: preset(name)["model"] for name in presets()}
@@ -101,3 +109,62 @@ def test_a_first_state_is_made_of_last_states_or_of_a_mean() -> None:
         settings = ModelSettings.parse(MODELS[name], name)
         decoder = describe_architecture(settings, (500, 500), True, name).decoder
         assert [stack.parts[0].source for stack in decoder if stack.parts[0].is_first] == [source]
+
+
+def described(name: str) -> Architecture:
+    return describe_architecture(ModelSettings.parse(MODELS[name], name), (500, 500), True, name)
+
+
+def places(architecture: Architecture) -> dict[Place, str]:
+    """Return the name of every box."""
+    boxes = {}
+    for side in ("encoder", "decoder"):
+        for number, part in enumerate(part for stack in getattr(architecture, side) for part in stack.parts):
+            boxes[Place(side, number)] = part.name
+            rows = [(r, c, name) for r, row in enumerate(part.opens) for c, name in enumerate(row)]
+            boxes |= {Place(side, number, r, c): name for r, c, name in rows}
+    return boxes
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_nothing_is_left_unconnected(name: str) -> None:
+    architecture = described(name)
+    boxes, arrows = places(architecture), list(connections(architecture))
+    ends, starts = ({place for each in arrows for place in (each[n],) if each.start != each.end} for n in (1, 0))
+    inputs, last = {Place("encoder", 0), Place("decoder", 0)}, max(place for place in boxes if place.side == "decoder")
+    assert boxes.keys() - ends == inputs, "all but the inputs take something in"
+    assert boxes.keys() - starts == {Place("decoder", last.part)}, "all but the output give something on"
+    assert {place for each in arrows for place in (each.start, each.end)} <= boxes.keys()
+    figure = layout_architecture(architecture)
+    tips = [mark for group in figure.groups if group.name == "arrows" for mark in group.marks]
+    assert sum(isinstance(mark, Polyline) and not mark.width for mark in tips) == len(arrows), "each is drawn"
+
+
+def test_an_attention_opens_into_values_keys_and_queries() -> None:
+    architecture = described("transformer-published")
+    boxes, arrows = places(architecture), list(connections(architecture))
+
+    def taken(number: int, column: int) -> list[tuple[str, str]]:
+        return [(boxes[each.start], each.kind) for each in arrows if each.end == Place("decoder", number, 0, column)]
+
+    self_attention, cross = (
+        number
+        for (side, number, row, _), name in boxes.items()
+        if side == "decoder" and row < 0 and "attention" in name
+    )
+    assert [boxes[Place("decoder", cross, 0, column)] for column in range(3)] == ["V: 8 × 64", "K: 8 × 64", "Q: 8 × 64"]
+    assert [taken(self_attention, column) for column in range(3)] == [[("+ positions", "up")]] * 3
+    assert [taken(cross, column) for column in range(3)] == [[("add & norm", "source")]] * 2 + [[("add & norm", "up")]]
+    heads = Place("decoder", cross, 1)
+    assert boxes[heads] == "8 × (Q·K / √64, softmax, Σ·V)"
+    assert Connection(heads, Place("decoder", cross), "up") in arrows
+
+
+def test_bahdanau_asks_with_the_state_before_and_luong_with_the_state() -> None:
+    bahdanau, luong = (set(connections(described(name))) for name in ("rnn-bahdanau", "rnn-luong"))
+    # embedding, bridge, then attention and GRU, or GRU and attention, readout, output
+    assert Connection(Place("decoder", 3), Place("decoder", 2, 0, 2), "before") in bahdanau
+    assert Connection(Place("decoder", 2), Place("decoder", 3, 0, 2), "up") in luong
+    assert Connection(Place("decoder", 2), Place("decoder", 2), "before") in luong
+    assert Connection(Place("decoder", 2), Place("decoder", 4), "also") in luong, "the readout takes in h and c"
+    assert {each.start.part for each in bahdanau if each.end == Place("decoder", 4)} == {0, 2, 3}, "y, c and s"

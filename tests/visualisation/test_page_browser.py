@@ -105,6 +105,7 @@ def test_layers_heads_and_roles_can_be_selected(open_page: Any, explanation: Cal
     check(explained.layers[1].weights.mean(0))
     page.select_option("#layer", "0")
     check(explained.layers[0].weights.mean(0))
+    page.click("#more summary")
     page.select_option("#row", "shifted")
     check(explained.layers[0].weights.mean(0), row=1)  # shifted weights are those of the next token
     page.select_option("#role", "encoder")
@@ -151,6 +152,7 @@ def test_the_player_steps_by_buttons_and_keys(open_page: Any, explanation: Calla
     assert page.locator("#product").text_content() == "p = 0.75 = 0.75"
     assert page.locator("#mechanism .candidate.chosen").text_content() == "저는"
     assert "저는 75.0 %" in page.get_attribute("#mechanism svg", "aria-label")
+    page.click("#buttons summary")
     page.select_option("#speed", "4")
     page.click("#play")
     page.locator("#step-status", has_text="Step 8 of 8").wait_for()
@@ -307,6 +309,8 @@ def test_controls_are_named_for_screen_readers(open_page: Any, explanation: Call
     for role, name in [("toolbar", "Source: words"), ("button", "Previous step"), ("slider", "Step")]:
         assert page.get_by_role(role, name=name, exact=True).count() == 1, name
     assert page.get_by_role("img", name="Attention weights: target → source").count() == 1
+    for summary in ("#more summary", "#buttons summary"):
+        page.click(summary)
     for id in ("role", "layer", "head", "row", "view", "speed"):
         assert page.locator(f"label:has(#{id})").inner_text().strip()
     assert (
@@ -319,7 +323,7 @@ def test_controls_are_named_for_screen_readers(open_page: Any, explanation: Call
 
 def test_all_weights_are_shown_as_a_table(open_page: Any, bread: Alignment) -> None:
     page = open_page([bread])
-    page.click("summary")
+    page.click("#numbers summary")
     page.wait_for_selector("#table tbody tr")
     assert page.locator("#table tbody tr").count() == 4
     cells = page.inner_text("#table tbody tr:nth-child(2)").split()
@@ -444,3 +448,45 @@ def test_caption_page_highlights_the_cells_that_a_word_attends_to(
     assert colour_at(0.125, 0.5, ".step-image") == red
     page.click("#language")
     assert page.inner_text("#queries-name") == "캡션"
+
+
+def with_pieces(explained: ExplanationData) -> ExplanationData:
+    """Divide the first of two target words into three tokens, each as likely as before."""
+    first, second, end = explained.steps
+    tokens = ("▁bu", "ild", "ing", "▁b", "</s>")
+    steps = []
+    for token, step in zip(tokens, (first, second, second, second, end), strict=True):
+        nodes = tuple(replace(node, token=token if node.wins else node.token) for node in step.nodes)
+        candidates = tuple((token if chosen else other, p, chosen) for other, p, chosen in step.candidates)
+        steps.append(replace(step, nodes=nodes, candidates=candidates))
+    cross = explained.layers[0]
+    rows = [0, 1, 1, 1, 2]
+    cross = replace(cross, weights=cross.weights[:, rows], special_weights=cross.special_weights[:, rows])
+    words = {"target": ("building", "b"), "tokens": tokens, "target_words": (0, 0, 0, 1, -1)}
+    return replace(explained, steps=tuple(steps), layers=(cross,), **words)  # type: ignore[arg-type]
+
+
+def test_the_player_goes_by_words_and_by_pieces_on_demand(
+    open_page: Any, explanation: Callable[..., ExplanationData], axe: str
+) -> None:
+    page = open_page(with_pieces(explanation(2, 1, 1)))
+    status = "#step-status"
+    assert page.inner_text(status).startswith(
+        "Step 1 of 3: predicts building, probability 42.2 % (bu 75.0 % × ild 75.0 %"
+    )
+    assert page.locator("#output .token").all_inner_texts() == ["building", "b"]
+    assert page.locator("#mechanism .candidate.chosen").text_content() == "bu-"
+    assert page.locator("#mechanism #product").text_content() == "p = … × 0.75 × 0.75 = 0.42"
+    page.click("#forth")
+    assert page.inner_text(status).startswith("Step 2 of 3: predicts b, probability 75.0 %;")
+    page.focus("#pieces")
+    page.keyboard.press("Space")
+    assert page.inner_text(status).startswith("Step 4 of 5: predicts b, probability 75.0 %;"), "the same word"
+    page.click("#back")
+    assert page.inner_text(status).startswith("Step 3 of 5: predicts ing, probability 75.0 %;")
+    assert page.locator("#output .token").all_inner_texts() == ["bu", "ild", "ing", "b"]
+    page.evaluate(axe)
+    assert page.evaluate("axe.run('#player').then(found => found.violations.map(one => one.id))") == []
+    page.uncheck("#pieces")
+    assert page.inner_text(status).startswith("Step 1 of 3: predicts building")
+    assert not open_page(explanation(2, 1, 1)).is_visible("#pieces"), "each word is one token"

@@ -74,7 +74,8 @@
   }
 
   function heatmap({ source, target, percent }) {
-    const { scale, text } = data.palette[dark.matches ? "dark" : "light"];
+    const { scale, text } = data.palette[dark.matches ? "dark" : "light"]; // six digits for each colour
+    const colour = (codes, n) => `#${codes.slice(6 * n, 6 * n + 6)}`;
     const ceiling = Math.max(20, ...percent.map((row) => Math.max(0, ...row)));
     const box = element("div", "", { class: "scroll map", tabindex: 0, role: "region", "aria-label": label("map") });
     const table = element("table"), head = element("tr"), body = element("tbody");
@@ -89,8 +90,8 @@
       line.append(name, ...weights.map((p, s) => {
         const cell = element("td", p ? String(p) : "", { title: label("cell")(target[t], source[s], p) });
         const level = Math.min(100, Math.round((100 * p) / ceiling));
-        cell.style.background = scale[level];
-        cell.style.color = text[level];
+        cell.style.background = colour(scale, level);
+        cell.style.color = colour(text, level);
         return cell;
       }));
       body.append(line);

@@ -17,7 +17,7 @@ from torch import nn
 
 from regard.attention import SCORES, Attention, Memory
 from regard.attention.attention import attention_mask, masked_softmax
-from regard.attention.heads import split_heads
+from regard.attention.heads import merge_heads, split_heads
 from regard.attention.scores import Additive, General
 from regard.common.bilingual import Text, Words, join_texts, read_texts
 from regard.common.shapes import Array, Tensor
@@ -59,7 +59,7 @@ class BlockSteps:
 
     def __init__(self, calls: Calls, names: Names) -> None:
         self.calls, self.names, self.steps = calls, names, list[Step]()
-        self._x, self._passed = torch.empty(0), 0
+        self._x, self._passed, self._last = torch.empty(0), 0, ""
         self._part, self._prefix = TEXTS["parts.input"], ""
 
     def _add(self, key: str, text: tuple[Text, Text], formula: str, terms: Sequence[Term], product: str = "") -> None:
@@ -110,7 +110,8 @@ class BlockSteps:
         if isinstance(module, PaperOrder):
             self._add("positions", _worded("positions", size=D), formula, [replace(p, columns=waves)])
             return
-        paper = Term(TEXTS["labels.paper_order"], p.values[:, interleaved(D)], "T D", p.rows, waves)
+        order, name = interleaved(D), TEXTS["labels.paper_order"]
+        paper = Term(name, p.values[:, order], "T D", p.rows, waves, rule="columns p", parameter=np.array(order))
         self._add("positions", _worded("own_positions", size=D), formula, [p, paper])
 
     def earlier_layers(self, layer: nn.Module, number: int) -> None:
@@ -141,27 +142,43 @@ class BlockSteps:
         if isinstance(norm, nn.LayerNorm):
             self._part, self._prefix = TEXTS["parts.final"], ""
             self._norm(norm, "final_norm", self._name, "output")
+            self._last = "output"
 
     def prediction(self, output: OutputProjection, wanted: Sequence[Sequence[int]], tokens: Any) -> None:
         """Append logits, softmax and cross-entropy of the `wanted` ids, which are shown first; `tokens` names ids."""
         self._begin(TEXTS["parts.final"], "prediction")
         logits = self.calls[output].output
-        ids, V = pad(wanted)[0].to(logits.device), logits.shape[-1]
+        ids, V = pad(wanted)[0].to(logits.device)[..., None], logits.shape[-1]
         likely = logits.mean((0, 1)).argsort(descending=True).tolist()
-        shown = [*dict.fromkeys([*(i for row in wanted for i in row), *likely])][: max(8, min(24, ids.numel()))]
-        columns = [tokens(shown)]
-        x = Term("x", array(self.calls[output].input), "B T D", self.names, repeated=True)
-        weights = Term("W", array(output.weight[shown].T), "D V", columns=columns, operator="·")
-        bias = Term("b", array(output.bias[None, shown]), "1 V", operator="+")
-        scores = Term(TEXTS["labels.logits"], array(logits[..., shown]), "B T V", self.names, columns, "=")
-        self._add("logits", _worded("logits", size=V, shown=len(shown)), "logits = x·W + b", [x, weights, bias, scores])
-        P = replace(_like(scores, "P", "softmax →", logits.softmax(-1)[..., shown]), kind="weights")
+        order = [*dict.fromkeys([*(i for row in wanted for i in row), *likely])]
+        columns = [tokens(order[: max(8, min(24, ids.numel()))])]
+        x = Term(
+            "x",
+            array(self.calls[output].input),
+            "B T D",
+            self.names,
+            repeated=True,
+            rule=f"as {self._last or self._name}",
+        )
+        weights = Term("W", array(output.weight[order].T), "D V", columns=columns, operator="·")
+        bias = Term("b", array(output.bias[None, order]), "1 V", columns=columns, operator="+")
+        scores = Term(TEXTS["labels.logits"], array(logits[..., order]), "B T V", self.names, columns, "=")
+        text = _worded("logits", size=V, shown=len(columns[0]))
+        self._add("logits", text, "logits = x·W + b", [x, weights, bias, scores])
+        P = replace(_like(scores, "P", "softmax →", logits.softmax(-1)[..., order]), kind="weights")
         self._add("probabilities", _worded("probabilities", size=V), "P = softmax(logits)", [_again(scores), P])
-        losses = -logits.log_softmax(-1).gather(-1, ids[..., None]).masked_fill((ids == PAD)[..., None], 0)
-        total = float(losses[0, : len(wanted[0])].sum())
-        text = _worded("loss", p=f"{np.exp(-total):.3g}", sum=f"{total:.3f}", mean=f"{total / len(wanted[0]):.3f}")
+        losses = -logits.log_softmax(-1).gather(-1, ids).masked_fill(ids == PAD, 0)
+        counts = (ids != PAD).sum(1, keepdim=True)  # (B, 1, 1)
+        totals = torch.cat([(-losses.sum(1, True)).exp(), losses.sum(1, True), losses.sum(1, True) / counts], -1)
+        p, total, mean = totals[0, 0].tolist()
+        text = _worded("loss", p=f"{p:.3g}", sum=f"{total:.3f}", mean=f"{mean:.3f}")
+        correct = torch.tensor(order, device=ids.device).argsort()[ids].masked_fill(ids == PAD, -1)
         both = Term("loss", array(torch.cat([(-losses).exp(), losses], -1)), "B T 2", self.names, [["p", "−ln p"]])
-        self._add("loss", text, "loss = −ln p", [both])
+        both = replace(both, rule="loss logits", parameter=array(correct))
+        values, sums = array(totals), ("Π p", "Σ −ln p", TEXTS["labels.mean"])
+        whole = Term(TEXTS["labels.sentence"], values, "B 1 3", columns=[sums], kind="loss", rule="total loss")
+        whole = replace(whole, parameter=array(counts))
+        self._add("loss", text, "loss = −ln p", [both, whole])
 
     def _self_attention(self, layer: EncoderLayer | DecoderLayer, part: Text) -> None:
         self._begin(part, "self")
@@ -225,14 +242,15 @@ class BlockSteps:
         before = Term(name, array(x), "B T D", self.names, repeated=True)
         after = _like(before, result, "=", self.calls[norm].output)
         if not isinstance(norm, nn.LayerNorm):
-            self._add("norm", _worded("batch_norm"), f"{result} = norm({name})", [before, after])
+            self._add("norm", _worded("batch_norm"), f"{result} = norm({name})", [before, replace(after, rule="fixed")])
             return
         statistics = torch.stack([x.mean(-1), x.var(-1, unbiased=False)], -1)
         normalised = F.layer_norm(x, norm.normalized_shape, eps=norm.eps)
-        n = _like(before, "n", "→", normalised)
+        n = replace(_like(before, "n", "→", normalised), rule="normalise", parameter=norm.eps)
+        mean = Term(TEXTS["labels.statistics"], array(statistics), "B T 2", self.names, [["μ", "σ²"]], "→")
         terms = [
             before,
-            Term(TEXTS["labels.statistics"], array(statistics), "B T 2", self.names, [["μ", "σ²"]], "→"),
+            replace(mean, rule="moments"),
             n,
             _again(n),
             Term("γ", array(norm.weight[None]), "1 D", operator="⊙"),
@@ -252,9 +270,10 @@ class BlockSteps:
         keys = split_heads(self.calls[attention.key].output, attention.heads)
         if memory.keep is not None:
             keys = keys * memory.keep[:, None, :, None]
+        padding = None if memory.keep is None else array(memory.keep[..., None])
         Q = self._projection(attention.query, "Q", (name, self.names), query)
-        K = self._projection(attention.key, "K", entries, keys)
-        V = self._projection(attention.value, "V", entries, memory.values)
+        K = self._projection(attention.key, "K", entries, keys, padding)
+        V = self._projection(attention.value, "V", entries, memory.values, padding)
         scores = self._scores(attention, (Q, K), memory, query)
         keep = attention_mask(memory, query.shape[2], bool(is_causal), window)
         weights = masked_softmax(attention.score(query, memory.keys), keep)
@@ -263,23 +282,22 @@ class BlockSteps:
             scores = self._mask(scores, keep, [TEXTS[f"masked.{reason}"] for reason, holds in reasons.items() if holds])
         A = replace(_like(scores, "A", "softmax →", weights), kind="weights")
         self._add(
-            "weights",
-            _worded("softmax"),
-            f"A = softmax({'masked ' * (keep is not None)}scores)",
-            [_again(scores), A],
+            "weights", _worded("softmax"), f"A = softmax({'masked ' * (keep is not None)}scores)", [_again(scores), A]
         )
         context = Term("A·V", array(weights @ memory.values), "B H T E", self.names, operator="=")
         terms = [_again(A), _again(V, "·"), context]
         self._add("context", _worded("context"), "A·V", terms, _bmm("TSE", weights, memory.values))
         self._output(attention.output, context, result)
 
-    def _projection(self, layer: nn.Module, letter: str, entries: tuple[str, Names], heads: Tensor) -> Term:
-        """Append the projection to queries, keys or values; return it, split into heads."""
+    def _projection(
+        self, layer: nn.Module, letter: str, entries: tuple[str, Names], heads: Tensor, keep: Array | None = None
+    ) -> Term:
+        """Append the projection to queries, keys or values; return it, split into heads. Padding has zeros."""
         call, (name, names), T = self.calls[layer], entries, "T" if letter == "Q" else "S"
         count = heads.shape[1]
-        x = Term(name, array(call.input), f"B {T} D", names, repeated=True)
-        result = Term(letter, array(call.output), f"B {T} D", names, operator="=")
-        split = Term(letter, array(heads), f"B H {T} E", names)
+        x = Term(name, array(call.input), f"B {T} D", names, repeated=True, parameter=keep)
+        result = replace(x, name=letter, values=array(merge_heads(heads)), operator="=", repeated=False)
+        split = Term(letter, array(heads), f"B H {T} E", names, rule=f"as {letter}")
         if isinstance(layer, nn.Linear):
             text = _worded(letter, heads=TEXTS["split"].fill(count=count) if count > 1 else "")
             weights = _weights(layer, letter, "D D")
@@ -300,18 +318,19 @@ class BlockSteps:
         if isinstance(score, General):
             terms += [_again(K), Term("Wᵀ", array(score.matrix.transpose(1, 2)), "H E E", operator="·")]
         if not np.array_equal(array(memory.keys), K.values):
-            K = _like(K, "K′", "=" if terms else "", memory.keys)
+            K = replace(_like(K, "K′", "=" if terms else "", memory.keys), rule="" if terms else "unit K")
             terms.append(K)
         if dot is not None:
             if not torch.equal(dot[0], query):
-                Q = _like(Q, "Q′", "", dot[0])
+                lengths = dot[0].norm(dim=-1, keepdim=True).amax((0, 2), keepdim=True)  # of each head, 1 / τ
+                Q = replace(_like(Q, "Q′", "", dot[0]), rule="unit Q", parameter=array(lengths))
                 terms.insert(0, Q)
             terms += [_again(Q), _transposed(K)]
             product = _bmm("TES", query, memory.keys.transpose(-1, -2))
             if dot[1] != 1:
                 products = torch.matmul(dot[0], memory.keys.transpose(-1, -2))
                 terms.append(_like(S, f"{Q.name}·{K.name}ᵀ", "=", products))
-                S = replace(S, operator=f"÷ {1 / dot[1]:.4g} =")
+                S = replace(S, operator=f"÷ {1 / dot[1]:.4g} =", parameter=dot[1])
         elif isinstance(score, Additive):
             terms += [Term("v", array(score.vector[:, None]), "H 1 E"), _again(Q, "· tanh("), _again(K, "+")]
             S = replace(S, operator=") =")
@@ -326,31 +345,19 @@ class BlockSteps:
         """Append the mask: hidden entries get the score −∞."""
         B, _, T, S = scores.values.shape
         hidden = ~keep.expand(B, 1, T, S).cpu().numpy()
-        mask = Term(
-            TEXTS["labels.mask"],
-            np.where(hidden[:, 0], -np.inf, 0.0),
-            "B T S",
-            scores.rows,
-            scores.columns,
-            "+",
-            "mask",
-        )
-        masked = replace(
-            scores, name=TEXTS["labels.masked"], operator="=", values=np.where(hidden, -np.inf, scores.values)
-        )
-        self._add(
-            "mask",
-            _worded("mask", reasons=join_texts(reasons, Text(", and ", ". "))),
-            "masked scores = scores + mask",
-            [_again(scores), mask, masked],
-        )
+        added, sides = np.where(hidden[:, 0], -np.inf, 0.0), (scores.rows, scores.columns)
+        mask = Term(TEXTS["labels.mask"], added, "B T S", *sides, "+", "mask")
+        values = np.where(hidden, -np.inf, scores.values)
+        masked = Term(TEXTS["labels.masked"], values, scores.letters, *sides, "=")
+        text = _worded("mask", reasons=join_texts(reasons, Text(", and ", ". ")))
+        self._add("mask", text, "masked scores = scores + mask", [_again(scores), mask, masked])
         return masked
 
     def _output(self, layer: nn.Module, context: Term, result: str) -> None:
         """Append the output: heads side by side, then projected."""
         call, heads = self.calls[layer], context.values.shape[1]
         joined = Term(TEXTS["labels.joined"] if heads > 1 else context.name, array(call.input), "B T D", self.names)
-        joined = joined if heads > 1 else _again(joined)
+        joined = replace(joined, rule="as A·V", repeated=heads == 1)
         z = _like(joined, result, "=", call.output)
         if isinstance(layer, nn.Linear):
             text = _worded("output", heads=TEXTS["join"].fill(count=heads) if heads > 1 else "")
@@ -386,12 +393,12 @@ def _worded(key: str, **values: Any) -> tuple[Text, Text]:
 
 def _again(term: Term, operator: str = "") -> Term:
     """Repeat a term as an operand."""
-    return replace(term, operator=operator, repeated=True)
+    return replace(term, operator=operator, repeated=True, rule="", parameter=None)
 
 
 def _like(term: Term, name: Words, operator: str, values: Tensor) -> Term:
     """Return other numbers with the axes and labels of a term."""
-    return replace(term, name=name, operator=operator, values=array(values), repeated=False)
+    return replace(term, name=name, operator=operator, values=array(values), repeated=False, rule="", parameter=None)
 
 
 def _transposed(keys: Term) -> Term:

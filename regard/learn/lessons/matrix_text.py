@@ -30,15 +30,14 @@ def format_steps(steps: Sequence[Step], is_batch: bool, language: Language) -> l
 
 def _format_term(term: Term, is_batch: bool, language: Language) -> list[str]:
     lines, shape = list[str](), term.shape(is_batch)
+    bracketed = shape if shape.startswith("(") else f"({shape})"
     for matrix in matrices(term):
-        size = f" {shape if shape.startswith('(') else f'({shape})'}" if shape else ""
-        parts = [words_by(term.name, language) + size, matrix.label.by(language)]
-        if matrix.more is not None:
-            parts.append(matrix.more.by(language))
+        parts = [words_by(term.name, language) + f" {bracketed}" * bool(shape), matrix.label.by(language)]
+        parts += [] if matrix.more is None else [matrix.more.by(language)]
         rows, columns = ([words_by(label, language) for label in labels] for labels in (matrix.rows, matrix.columns))
-        more = ("…",) * bool(matrix.more_columns)
-        cells = [(*row, *more) for row in matrix.cells]
-        lines += _format_matrix(", ".join(filter(None, parts)), rows, cells, (*columns, *more) if columns else ())
+        more = ["…"] * bool(matrix.more_columns)
+        cells = [[*row, *more] for row in matrix.cells]
+        lines += _format_matrix(", ".join(filter(None, parts)), rows, cells, [*columns, *more] if columns else [])
     return lines
 
 

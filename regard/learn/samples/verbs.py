@@ -44,14 +44,7 @@ class Verb:
 _TABLES = package_toml("regard.learn.samples", "verbs.toml")
 
 
-def _verb(
-    english: str,
-    korean: str,
-    objects: str = "",
-    places: str = "",
-    adverbs: str = "",
-    **further: Any,
-) -> Verb:
+def _verb(english: str, korean: str, objects: str = "", places: str = "", adverbs: str = "", **further: Any) -> Verb:
     """Make a verb of an entry: "wait/waited for" has its past and preposition, "돕/ㅂ" its irregular class."""
     forms, _, preposition = english.partition(" ")
     base, _, past = forms.partition("/")

@@ -10,14 +10,15 @@ const explanationPage = (() => {
     hint: "Point at a word, tap it, or move with the arrow keys to see its weights. Enter pins it, Escape unpins it.",
     attends: "attends to", attended: "is attended by", nothing: "nothing", words: "words", other: "한국어",
     player: "Step by step: the encoder reads, the decoder writes", first: "First step", back: "Previous step", play: "Play", pause: "Pause",
-    forth: "Next step", step: "Step", speed: "Speed", attention: "Attention to the source",
+    forth: "Next step", step: "Step", speed: "Speed", more: "more", pieces: "pieces of words", attention: "Attention to the source",
     candidates: "Candidates for the next token", output: "Output so far",
     sourceRow: "words", stateRow: "states h", scoreRow: "scores e", weightRow: "weights α", contextRow: "context c",
     startMark: "⟨start⟩", query: "query", own: "state", ownBefore: "state before", outputLayer: "output, softmax", nextWord: "next word", wordBefore: "word before",
     encoderLayers: (count) => `encoder: ${count} layers of self-attention`, decoderLayers: (count) => (count ? `decoder: ${count} layers` : "decoder"), ofHeads: (count) => `${count} heads: softmax, mean`,
     scoreNote: "The highest score is set to 0: softmax depends on differences alone.",
     tree: "Search tree: hypotheses kept, ended and pruned", wins: "the translation", kept: "kept", ended: "ended",
-    pruned: "pruned", end: "⟨end⟩", of: "of", writes: "predicts", ends: "ends the sentence", probability: "probability",
+    pruned: "pruned", end: "⟨end⟩", stepOf: (step, count) => `Step ${step} of ${count}: `, inLayer: (layer, head) => `Layer ${layer}, ${head === null ? "mean" : `Head ${head + 1}`}`,
+    writes: (word, p, name, weight) => `${word ? `predicts ${word}` : "ends the sentence"}${p && `, probability ${p}`}${name && `; attends to ${name} ${weight}`}`,
     edit: "Another sentence", translate: "Translate and compare", waiting: "Waiting for the server …", before: "before", after: "now",
     show: "Show this one", shown: "Shown below", failed: "The server answered with an error:", empty: "Enter a sentence first.",
     trust: "Attention shows where the model looked, not what its output depends on.",
@@ -44,14 +45,15 @@ const explanationPage = (() => {
     hint: "단어를 가리키거나 누르거나 화살표 키로 옮겨 가면 가중치가 나타납니다. Enter로 고정하고 Esc로 풉니다.",
     attends: "→ 주목한 곳:", attended: "← 주목한 단어:", nothing: "없음", words: "단어", other: "English",
     player: "한 단계씩: 인코더가 읽고 디코더가 쓰기", first: "처음으로", back: "이전 단계", play: "재생", pause: "멈춤",
-    forth: "다음 단계", step: "단계", speed: "속도", attention: "원문에 대한 어텐션",
+    forth: "다음 단계", step: "단계", speed: "속도", more: "더 보기", pieces: "단어 조각", attention: "원문에 대한 어텐션",
     candidates: "다음 토큰 후보", output: "지금까지의 출력",
     sourceRow: "단어", stateRow: "상태 h", scoreRow: "점수 e", weightRow: "가중치 α", contextRow: "컨텍스트 c",
     startMark: "⟨시작⟩", query: "쿼리", own: "상태", ownBefore: "앞 상태", outputLayer: "출력층, softmax", nextWord: "다음 단어", wordBefore: "앞 단어",
     encoderLayers: (count) => `인코더: 셀프 어텐션 ${count}층`, decoderLayers: (count) => (count ? `디코더 ${count}층` : "디코더"), ofHeads: (count) => `헤드 ${count}개: softmax, 평균`,
     scoreNote: "가장 높은 점수를 0으로 나타냅니다. softmax 값은 점수의 차이에만 좌우됩니다.",
     tree: "탐색 트리: 유지, 완료, 제거된 가설", wins: "번역문", kept: "유지", ended: "완료",
-    pruned: "제거", end: "⟨끝⟩", of: "/", writes: "예측:", ends: "문장 끝", probability: "확률",
+    pruned: "제거", end: "⟨끝⟩", stepOf: (step, count) => `${count}단계 중 ${step}단계: `, inLayer: (layer, head) => `${layer}층(${head === null ? "헤드 평균" : `헤드 ${head + 1}`})`,
+    writes: (word, p, name, weight) => `${word ? `‘${word}’` : "문장 끝"} 예측${p && `(확률 ${p})`}${name && `, ‘${name}’에 주목(${weight})`}`,
     edit: "다른 문장", translate: "번역해서 비교", waiting: "서버 응답을 기다리는 중 …", before: "이전", after: "지금",
     show: "이것을 보기", shown: "아래에 표시됨", failed: "서버가 오류로 응답했습니다:", empty: "먼저 문장을 입력하세요.",
     trust: "어텐션은 모델이 어디에 주목했는지를 보일 뿐, 출력이 무엇에 의존하는지는 말하지 않습니다.",
@@ -75,8 +77,11 @@ const explanationPage = (() => {
   const find = (id) => document.getElementById(id);
   const initial = JSON.parse(find("data").textContent);
   const { palette, endpoint, veil } = initial, isLive = Boolean(initial.models);
+  for (const theme of Object.values(palette)) {
+    for (const name of ["scale", "text", "signed", "series"]) theme[name] = theme[name].match(/.{6}/g).map((code) => `#${code}`);
+  }
   const dark = matchMedia("screen and (prefers-color-scheme: dark)"); // printed pages are light
-  let labels = (navigator.language || "").toLowerCase().startsWith("ko") ? KOREAN : ENGLISH;
+  let labels = (initial.language || navigator.language || "").toLowerCase().startsWith("ko") ? KOREAN : ENGLISH;
   let data; // the explanation that is shown
   let bitmap; // its image, if it explains a caption
   let selection = { role: "cross", layer: 0, head: null, shifted: false, view: "heat" };
@@ -105,7 +110,7 @@ const explanationPage = (() => {
   const level = (w, ceiling) => Math.min(100, Math.max(0, Math.round((100 * w) / ceiling)));
   const digits = (w) => (w >= 0.005 ? w.toFixed(2) : "");
   const tokenLabel = (token) => (["</s>", "(end)"].includes(token) ? labels.end : token.trim() || "␣");
-  const percent = (p) => (p >= 0.0005 ? `${(100 * p).toFixed(1)} %` : "< 0.1 %");
+  const percent = (p) => (p >= 0.0005 ? `${(100 * p).toFixed(1)} %` : "< 0.1 %").replace(" %", labels === KOREAN ? "%" : " %");
 
   function tint(node, w, ceiling) {
     const index = level(w, ceiling);
@@ -612,6 +617,7 @@ const explanationPage = (() => {
     fill("layer", layers.map((i) => [i, layerName(data.layers[i].name)]), selection.layer);
     fill("head", H > 1 ? [["mean", labels.mean], ...[...Array(H).keys()].map((h) => [h, String(h + 1)])] : [[0, "1"]], selection.head === null ? "mean" : selection.head);
     fill("row", selection.role === "cross" && data.tokens.length > data.target.length ? [["predicting", labels.predicting], ["shifted", labels.shifted]] : [["predicting", labels.predicting]], selection.shifted ? "shifted" : "predicting");
+    find("more").hidden = find("rows").hidden;
     const views = isOverImage() ? ["heat", "sheet"] : ["heat", "arcs", ...(H > 1 ? ["heads"] : []), ...(H * layers.length > 1 && selection.role !== "attribution" ? ["all"] : [])];
     if (!views.includes(selection.view)) selection.view = "heat";
     fill("view", views.map((view) => [view, (isOverImage() && label(view)) || labels[view]]), selection.view);
@@ -667,9 +673,16 @@ const explanationPage = (() => {
 
   // --- the player
 
-  let current = 0, timer = null; // steps of the encoder, then one for each token of the output
+  let current = 0, timer = null; // steps of the encoder, then one for each word of the output
+  let isByPiece = false; // then one for each token
+  const goesOn = (t) => data.target_words[t] >= 0 && data.target_words[t] === data.target_words[t + 1];
+  const stops = () => [...data.steps.keys()].filter((t) => isByPiece || !t || !goesOn(t - 1)); // the first tokens
+  const endOf = (t) => { while (!isByPiece && goesOn(t)) t++; return t; };
+  const now = () => stops()[current - encoding()];
+  const chosenAt = (t) => data.steps[t].candidates.find((candidate) => candidate[2]);
+  const joined = (t) => tokenLabel(data.tokens.slice(t, endOf(t) + 1).join(""));
   const encoding = () => (data.states ? data.states.tokens.length : data.layers.filter(({ role }) => role === "encoder").length);
-  const last = () => encoding() + data.steps.length - 1;
+  const last = () => encoding() + stops().length - 1;
   const hasCross = () => data.layers.some(({ role }) => role === "cross");
   const crossLayer = () => data.layers[selection.layer].role === "cross" ? [selection.layer, selection.head] : [data.shown_head[0], data.shown_head[1]];
 
@@ -685,14 +698,14 @@ const explanationPage = (() => {
     document.querySelector(".stage").hidden = isEncoding;
     find("search").hidden = isEncoding;
     if (isEncoding) showEncoder(current);
-    else showDecoder(current - encoding());
+    else showDecoder(now());
     const isAll = Boolean(data.states?.is_all), isOneHead = hasCross() && (data.layers[crossLayer()[0]].shape[0] === 1 || crossLayer()[1] !== null);
     find("step-note").hidden = isEncoding || !(isAll || isOneHead);
     find("step-note").textContent = isAll ? labels.handed(data.states.directions) : labels.scoreNote;
-    drawMechanism(isEncoding ? current : encoding() - 1, isEncoding ? null : current - encoding());
+    drawMechanism(isEncoding ? current : encoding() - 1, isEncoding ? null : now());
   }
 
-  const stepName = () => `${labels.step} ${current + 1} ${labels.of} ${last() + 1}: `;
+  const stepName = () => labels.stepOf(current + 1, last() + 1);
 
   // --- the player: the encoder
 
@@ -755,12 +768,12 @@ const explanationPage = (() => {
     find("step-attention").hidden = !data.image;
     const weights = cross ? stepWeights(t) : null, best = cross ? weights.indexOf(Math.max(...weights)) : -1;
     if (data.image) find("step-source").replaceChildren(stepImage(cross ? weights.slice(0, S) : null));
-    describeStep(t, data.steps[t].candidates.find((candidate) => candidate[2]), best < 0 ? null : { s: best, w: weights[best] }, word);
-    find("output").replaceChildren(...data.tokens.slice(0, data.steps.length - 1).map((token, p) => {
+    describeStep(t, best < 0 ? null : { s: best, w: weights[best] }, word);
+    find("output").replaceChildren(...stops().slice(0, -1).map((p) => {
       const state = p < t ? "" : p === t ? " current" : " future";
-      return element("span", token.trim() || "␣", { class: `token${state}${token.startsWith(" ") ? "" : " joined"}` });
+      return element("span", joined(p), { class: `token${state}${data.tokens[p].startsWith(" ") ? "" : " joined"}` });
     }));
-    drawTree(t);
+    drawTree(endOf(t));
   }
 
   function stepWeights(t) { // source words, then special tokens
@@ -781,11 +794,12 @@ const explanationPage = (() => {
     return sheet;
   }
 
-  function describeStep(t, chosen, strongest, word) {
-    const token = chosen ? chosen[0].trim() : "", isEnd = t === data.steps.length - 1;
-    const event = isEnd ? labels.ends : `${labels.writes} ${token || "␣"}`;
-    const attends = strongest ? `; ${labels.attends} ${word(strongest.s)} ${strongest.w.toFixed(2)}` : "";
-    find("step-status").textContent = `${stepName()}${event}${chosen ? `, ${labels.probability} ${percent(chosen[1])}` : ""}${attends}`;
+  function describeStep(t, strongest, word) {
+    const pieces = data.steps.slice(t, endOf(t) + 1).map((_, i) => chosenAt(t + i)), isEnd = t === data.steps.length - 1;
+    const p = pieces.reduce((product, piece) => product * piece?.[1], 1);
+    const each = pieces.length > 1 && p ? ` (${pieces.map(([token, own]) => `${tokenLabel(token)} ${percent(own)}`).join(" × ")})` : "";
+    const attended = strongest ? [word(strongest.s), strongest.w.toFixed(2)] : [""];
+    find("step-status").textContent = stepName() + labels.writes(isEnd ? "" : joined(t), p >= 0 ? percent(p) + each : "", ...attended);
   }
 
   // --- the player: the mechanism, one diagram that stays whole while each step lights its parts
@@ -925,7 +939,7 @@ const explanationPage = (() => {
       beside(y + 25, name);
       if (!states) text(middle, y + 18, labels.decoderLayers(data.layers.filter(({ role }) => role === "decoder").length));
     };
-    const before = isDecoding && t > 0 ? tokenLabel(data.tokens[t - 1]) : labels.startMark;
+    const before = isDecoding && t > 0 ? joined(stops().findLast((stop) => stop < t)) : labels.startMark;
     stage(0, isDecoding);
     beside(19, labels.wordBefore);
     box(x0 + 30, 4, RIGHT - 40, 22, "target");
@@ -953,20 +967,19 @@ const explanationPage = (() => {
     const { candidates } = isDecoding ? data.steps[t] : { candidates: [] };
     candidates.forEach(([token, probability, isChosen], i) => {
       const y = yOut + 30 + i * 21;
-      text(x0 + 74, y + 12, fitted(tokenLabel(token), 70), { "text-anchor": "end", class: `candidate${isChosen ? " chosen" : ""}` });
+      text(x0 + 74, y + 12, fitted(tokenLabel(token) + (isChosen && endOf(t) > t ? "-" : ""), 70), { "text-anchor": "end", class: `candidate${isChosen ? " chosen" : ""}` });
       group.append(inSvg("rect", { x: x0 + 80, y, width: Math.max(1, probability * (RIGHT - 134)), height: 15, rx: 2, stroke: "none", fill: shades.scale[isChosen ? 70 : 30] }));
       text(W - 8, y + 12, percent(probability), { class: "number", "text-anchor": "end" });
     });
     stage(5, isDecoding);
     box(x0 + 30, yNext, RIGHT - 40, 26, "next");
-    const chosen = candidates.find((candidate) => candidate[2]);
-    const factors = isDecoding ? data.steps.slice(0, t + 1).map((each) => each.candidates.find((candidate) => candidate[2])?.[1]) : [];
+    const factors = isDecoding ? data.steps.slice(0, endOf(t) + 1).map((_, i) => chosenAt(i)?.[1]) : [];
     if (factors.length && factors.every(Boolean)) { // the probability of the output so far, and its loss
       const loss = -factors.reduce((sum, p) => sum + Math.log(p), 0), shown = factors.slice(-2).map((p) => p.toFixed(2));
       text(GUTTER, yNext - 2, `p = ${factors[2] ? "… × " : ""}${shown.join(" × ")} = ${Math.exp(-loss).toPrecision(2)}`, { "text-anchor": "start", id: "product" });
       text(GUTTER, yNext + 18, `−ln p = ${Math.abs(loss).toFixed(2)}`, { "text-anchor": "start" });
     }
-    text(middle, yNext + 18, chosen ? fitted(tokenLabel(chosen[0]), RIGHT - 50) : labels.nextWord, { class: "chosen" });
+    text(middle, yNext + 18, isDecoding ? fitted(joined(t), RIGHT - 50) : labels.nextWord, { class: "chosen" });
     const listed = candidates.map(([token, probability]) => `${tokenLabel(token)} ${percent(probability)}`);
     svg.setAttribute("aria-label", [find("step-status").textContent, ...(listed.length ? [`${labels.candidates}: ${listed.join(", ")}`] : [])].join(". "));
     area.replaceChildren(svg);
@@ -1029,10 +1042,15 @@ const explanationPage = (() => {
   find("back").onclick = () => { play(false); step(current - 1); };
   find("forth").onclick = () => { play(false); step(current + 1); };
   find("step").oninput = (event) => { play(false); step(Number(event.target.value)); };
+  find("pieces").onchange = ({ target }) => {
+    const t = now();
+    isByPiece = target.checked;
+    step(t === undefined ? current : encoding() + stops().filter((stop) => stop <= t).length - 1);
+  };
   find("speed").onchange = () => timer !== null && play(true);
   find("player").addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || event.target.tagName === "SELECT") return;
-    if (event.target.id === "step" && event.key !== " ") return;
+    if (event.target.matches("#pieces, summary") || event.target.id === "step" && event.key !== " ") return;
     if (event.key === " " && event.target.tagName === "BUTTON") return;
     const act = {
       " ": () => play(timer === null), ArrowRight: () => { play(false); step(current + 1); }, ArrowLeft: () => { play(false); step(current - 1); },
@@ -1107,6 +1125,7 @@ const explanationPage = (() => {
     for (const id of ["attention", "figure", "scale", "numbers"]) find(id).hidden = !hasAttention;
     find("panes").classList.toggle("both", hasAttention && data.steps.length > 0);
     find("player").hidden = !data.steps.length;
+    find("by-piece").hidden = ![...data.steps.keys()].some(goesOn);
     updateLabels();
     const [layer, head, shifted] = data.shown_head, keeps = isLive && isShown; // what the reader has chosen stays
     choose({ ...(hasAttention && !keeps ? { role: data.layers[layer].role, layer, head, shifted } : {}), fresh: hasAttention });
@@ -1129,7 +1148,7 @@ const explanationPage = (() => {
 
   function shownHeadName() {
     const [layer, head] = data.shown_head;
-    return `${labels.layer} ${data.layers[layer].name}, ${head === null ? labels.mean : `${labels.head} ${head + 1}`}`;
+    return labels.inLayer(data.layers[layer].name, head);
   }
 
   function updateLabels() { // all texts, in the chosen language

@@ -41,6 +41,7 @@
   links.forEach((link, i) => { link.onclick = event => { event.preventDefault(); go(i, true); }; });
   addEventListener("hashchange", () => go(fromHash()));
   addEventListener("keydown", event => {
+    if (event.target.closest?.("input, td.number")) return;
     if (event.ctrlKey || event.metaKey || event.altKey || event.shiftKey) return;
     const box = event.target.closest?.(".scroll"), scrolls = box && box.scrollWidth > box.clientWidth;
     const move = { ArrowRight: current + 1, ArrowLeft: current - 1, Home: 0, End: sections.length - 1 }[event.key];
@@ -75,8 +76,112 @@
   }
   steps.addEventListener("pointerover", event => {
     const cell = event.target.closest("table.result tbody td");
-    if (cell) mark(cell); else unmark();
+    if (cell && !steps.querySelector("td input")) mark(cell); else unmark();
   });
+
+  // numbers that can be changed: a changed one is pinned, and all that is computed from it follows
+  function edit(program) {
+    const terms = readProgram(program), pins = new Map(), first = compute(terms, pins), cells = [];
+    let values = first;
+    for (const table of document.querySelectorAll("table[data-term]")) {
+      const term = terms[table.dataset.term], columns = term.shape.at(-1), start = table.dataset.place * term.shape.at(-2) * columns;
+      if (term.kind === "tokens") continue;
+      [...table.tBodies[0].rows].forEach((row, r) => [...row.cells].filter(cell => cell.matches("td:not(.more)")).forEach((cell, c) => {
+        const place = start + r * columns + c, text = cell.textContent;
+        if (!/\d|∞/.test(text)) return;
+        cells.push({ cell, table, term, place, r, c, text, shade: cell.className, origin: term.source ? [term.source.index, term.places.numbers[place]] : [term.index, place] });
+        cell.classList.add("number");
+        cell.tabIndex = r || c ? -1 : 0;
+      }));
+    }
+    const of = new Map(cells.map(one => [one.cell, one]));
+    const now = one => values[one.term.index].numbers[one.place];
+    const plain = (x, digits) => x === Infinity ? "∞" : x === -Infinity ? "−∞" : String(Number(x.toFixed(digits))).replace("-", "−");
+    function written(one, x) { // with as many places as before, or as many as it needs, up to three
+      if (one.table.className.includes("loss")) return Math.abs(x) < .001 ? x.toExponential(2).replace("-", "−") : String(Number(x.toPrecision(3)));
+      const before = (one.text.split(".")[1] ?? "").length, needed = (plain(x, 3).split(".")[1] ?? "").length;
+      return Number.isFinite(x) ? (Number(x.toFixed(3)) + 0).toFixed(Math.max(before, needed)).replace("-", "−") : plain(x);
+    }
+    function repaint() {
+      values = compute(terms, pins);
+      let count = 0;
+      pins.forEach(of => { count += of.size; });
+      for (const one of cells) {
+        const x = now(one), isSame = Math.abs(x - first[one.term.index].numbers[one.place]) < 1e-9 || x === first[one.term.index].numbers[one.place];
+        one.cell.textContent = isSame ? one.text : written(one, x);
+        one.cell.className = one.shade.replace("used", "");
+        if (one.table.classList.contains("weights")) one.cell.className = `w${5 * Math.round(20 * Math.min(1, Math.max(0, x)))}`;
+        if (!one.table.classList.contains("weights")) one.cell.classList.toggle("hidden", x === -Infinity);
+        one.cell.classList.add("number");
+        one.cell.classList.toggle("pinned", Boolean(pins.get(one.origin[0])?.has(one.origin[1])));
+        one.cell.classList.toggle("changed", !isSame);
+      }
+      sections.forEach((section, i) => links[i].classList.toggle("changed", Boolean(section.querySelector("td.changed"))));
+      document.body.classList.toggle("is-edited", count > 0);
+      $("reset").disabled = !count;
+      const data = $("changes").dataset;
+      $("changes").textContent = count ? (count === 1 ? data.one : data.many.replace("{0}", count)) : "";
+    }
+    function pin(one, x) {
+      const [index, place] = one.origin, isInput = Boolean(terms[index].numbers);
+      const pinned = pins.get(index) ?? new Map();
+      if (isInput && Math.abs(x - terms[index].numbers[place]) < 1e-6) pinned.delete(place); else pinned.set(place, x);
+      pins.set(index, pinned);
+    }
+    const move = one => { for (const other of cells) if (other.table === one.table) other.cell.tabIndex = other === one ? 0 : -1; one.cell.focus(); };
+    function open(one, text) {
+      if (one.cell.querySelector("input")) return;
+      const shown = one.cell.textContent, input = document.createElement("input"), wrong = document.createElement("small");
+      const close = isKept => { if (!isKept) one.cell.textContent = shown; input.remove(); wrong.remove(); };
+      unmark();
+      input.value = text ?? plain(now(one), 6);
+      input.setAttribute("aria-label", `${one.table.caption.textContent.trim()} ${one.r + 1}, ${one.c + 1}`);
+      input.autocomplete = "off";
+      wrong.id = "wrong";
+      wrong.setAttribute("role", "alert");
+      one.cell.replaceChildren(input, wrong);
+      input.focus();
+      if (text === undefined) input.select();
+      function commit() {
+        const typed = input.value.trim().replace(/[−–]/g, "-"), isHidden = /^-(∞|inf|infinity)$/i.test(typed);
+        const x = isHidden ? -Infinity : Number(typed);
+        const canHide = /mask|scores/.test(one.term.name);
+        if (/^[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?$/i.test(typed) && Math.abs(x) <= 1e6 || isHidden && canHide) {
+          close();
+          pin(one, x);
+          repaint();
+          return true;
+        }
+        input.setAttribute("aria-invalid", "true");
+        input.setAttribute("aria-describedby", "wrong");
+        wrong.textContent = $("reset").dataset[canHide ? "wrongScore" : "wrong"];
+        return false;
+      }
+      input.onkeydown = event => {
+        if (event.key === "Escape") { close(); move(one); }
+        if (event.key === "Enter" && commit()) move(one);
+        if (event.key === "Tab" && !commit()) event.preventDefault();
+        event.stopPropagation();
+      };
+      input.onblur = () => { if (input.isConnected && input.value.trim() !== "" && !input.getAttribute("aria-invalid")) commit(); };
+    }
+    const held = event => of.get(event.target.closest?.("td.number"));
+    steps.addEventListener("click", event => { const one = held(event); if (one) open(one); });
+    steps.addEventListener("keydown", event => {
+      const one = held(event), by = { ArrowRight: [0, 1], ArrowLeft: [0, -1], ArrowDown: [1, 0], ArrowUp: [-1, 0] }[event.key];
+      if (!one || event.target.matches("input") || event.ctrlKey || event.metaKey || event.altKey) return;
+      const next = by && cells.find(other => other.table === one.table && other.r === one.r + by[0] && other.c === one.c + by[1]);
+      if (next) move(next);
+      if (event.key === "Enter" || event.key === "F2") open(one);
+      else if (/^[-−.\d]$/.test(event.key)) open(one, event.key);
+      else if (!by) return;
+      event.preventDefault();
+    });
+    $("reset").onclick = () => { pins.clear(); steps.querySelectorAll("td input").forEach(input => input.parentNode.replaceChildren()); repaint(); };
+    document.querySelectorAll(".editing").forEach(part => { part.hidden = false; });
+    repaint();
+  }
+  if (steps.dataset.program) edit(JSON.parse(steps.dataset.program));
 
   current = Math.min(sections.length - 1, Math.max(0, fromHash()));
   $("controls").hidden = $("hint").hidden = false;

@@ -1,4 +1,4 @@
-"""Page of the server: that of `live.py`, with the server's models instead of its own, and the fonts of the machine.
+"""Page of the server: that of `visualisation/live.py`, with the models of the server and the fonts of the machine.
 
 It needs neither Pillow nor fontTools: the process that sends it has none.
 """

@@ -1,0 +1,114 @@
+"""Figures in Korean: nothing in them stays English, and nothing is filled in that the English does not have."""
+
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from test_architecture import MODELS
+
+from regard.explain.architecture import describe_architecture
+from regard.models import ModelSettings
+from regard.visualisation import Alignment, ExplanationData, Heads, SourceImage, language, save
+from regard.visualisation.architecture import layout_architecture
+from regard.visualisation.figure import Figure, Text
+from regard.visualisation.head_arcs import HeadArcs, layout_head_arcs
+from regard.visualisation.heads import layout_heads
+from regard.visualisation.heatmap import layout_heatmap
+from regard.visualisation.language import LANGUAGE, words
+from regard.visualisation.overlay import Overlay, layout_overlay
+from regard.visualisation.player import layout_frames
+from regard.visualisation.positions import layout_learned_positions, layout_sinusoids
+from regard.visualisation.weight_matrix import layout_weight_matrices
+
+INTERNATIONAL = re.compile(
+    r"softmax|tanh|relu|gelu|silu|swiglu|GLU|GRU|LSTM|RNN|WO|BLEU|chrF|nat|basic|bottleneck|dot|general|additive|cosine|noam|[QKVhcet]\b"
+)
+"""Names that Korean papers write in Latin letters."""
+
+
+@pytest.fixture
+def korean() -> Iterator[None]:
+    token = LANGUAGE.set("ko")
+    yield
+    LANGUAGE.reset(token)
+
+
+def english_in(figure: Figure) -> set[str]:
+    """Return what is left in Latin letters in the texts and the description of a figure."""
+    texts = {mark.text for mark in figure.marks() if isinstance(mark, Text)} | {figure.description}
+    return {text for text in texts if re.search("[a-z]{2}", INTERNATIONAL.sub("", text))}
+
+
+def test_placeholders_are_those_of_the_english() -> None:
+    for english, text in language._korean().items():
+        assert sorted(re.findall(r"{\w+}", english)) == sorted(re.findall(r"{\w+}", text)), english
+        assert english.endswith(" ") == text.endswith(" "), english
+        assert not re.search(r"\((이|가|은|는|을|를|와|과|으로)\)", text), "a particle that depends on the word before"
+
+
+def test_words_are_english_unless_korean_is_asked_for(korean: None) -> None:
+    assert words("layer {layer}", layer=2) == "2층"
+    assert words("나는") == "나는"
+    LANGUAGE.set("en")
+    assert words("layer {layer}", layer=2) == "layer 2"
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_diagrams_of_models_are_korean(korean: None, name: str) -> None:
+    architecture = describe_architecture(ModelSettings.parse(MODELS[name], name), (500, 500), True, "모델")
+    assert english_in(layout_architecture(architecture)) == set()
+
+
+def test_attention_is_drawn_in_korean(korean: None) -> None:
+    weights = np.full((2, 2), 0.4)
+    alignment = Alignment(
+        ("나는", "간다"), ("가", "나"), weights, "", "머리", np.array([0.1, 0.2]), frozenset({(0, 0)})
+    )
+    assert english_in(layout_heatmap(alignment)) == set()
+    assert english_in(layout_heads(Heads((alignment,)))) == set()
+    assert english_in(layout_head_arcs(HeadArcs(("가", "나"), ("다", "라"), 0, weights, (1, 2)))) == set()
+    image = SourceImage(np.full((8, 8, 3), 200, np.uint8), (1, 2))
+    assert english_in(layout_overlay(Overlay(image, ("가", "나"), weights[:, None]))) == set()
+
+
+def test_the_player_is_korean(
+    korean: None,
+    explanation: Callable[..., ExplanationData],
+    without_attention: ExplanationData,
+    caption_explanation: Callable[..., ExplanationData],
+) -> None:
+    for data in (explanation(5, 1, 2), without_attention, caption_explanation("ko")):
+        own = {token.strip("▁") for step in data.steps for node in step.nodes for token in [node.token]}
+        own |= {token.strip("▁") for step in data.steps for token, *_ in step.candidates}
+        own |= {*data.source, *data.target, *(token.strip("▁") for token in data.tokens)}
+        for frame in layout_frames(data):
+            assert english_in(frame) - {frame.description} - own == set()
+
+
+def test_positions_and_scores_are_korean(korean: None) -> None:
+    assert english_in(layout_learned_positions([("encoder", np.ones((2, 3)))], "위치")) == set()
+    assert english_in(layout_sinusoids(np.ones((3, 8)), "위치")) == set()
+    assert (
+        english_in(layout_weight_matrices([np.ones((2, 2))], ["ㄱ"], (words("decoder state ↓"), ""), "행렬")) == set()
+    )
+
+
+def test_a_page_opens_in_korean(korean: None, explanation: Callable[..., ExplanationData], tmp_path: Path) -> None:
+    assert '"language":"ko"' in save(explanation(2, 1, 1), tmp_path / "a.html").read_text(encoding="utf-8")
+    LANGUAGE.set("en")
+    assert '"language":""' in save(explanation(2, 1, 1), tmp_path / "a.html").read_text(encoding="utf-8")
+
+
+@pytest.mark.system
+def test_a_browser_shows_the_page_in_the_language_of_the_file(
+    korean: None, browser: Any, explanation: Callable[..., ExplanationData], tmp_path: Path
+) -> None:
+    page = browser.new_context(locale="en-GB").new_page()
+    page.goto(save(explanation(2, 1, 1), tmp_path / "a.html").as_uri())
+    page.wait_for_selector("html[data-ready]")
+    assert page.locator("html").get_attribute("lang") == "ko"
+    assert page.inner_text("#language") == "English"
+    page.close()

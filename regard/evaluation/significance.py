@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 from sacrebleu.metrics.ter import TER
@@ -79,24 +78,6 @@ def score_with_intervals(
 ) -> tuple[TestedScore, ...]:
     """Score one system with 95 % intervals, those of `paired_tests`."""
     return paired_tests([("outputs", outputs), ("outputs again", outputs)], references, False, tokenizer)[0]
-
-
-def chrf_difference(
-    first: Sequence[str], second: Sequence[str], references: Sequence[Sequence[str]]
-) -> tuple[float, float, float]:
-    """Return corpus chrF of the second outputs − that of the first, and its 95 % interval by the paired bootstrap.
-
-    `references`: as for `paired_tests`, one list of lines for each set of references.
-    """
-    metric = CHRF()
-    lines = [list(stream) for stream in references]
-    totals = [np.asarray(metric._extract_corpus_statistics(list(outputs), lines)) for outputs in (first, second)]
-    count, generator = len(first), np.random.Generator(np.random.PCG64(int(SEED)))
-    draws = np.vstack([np.ones(count, int), generator.multinomial(count, [1 / count] * count, DRAWS)])
-    scores = [[metric._compute_f_score(row) for row in (draws @ statistics).tolist()] for statistics in totals]
-    differences = np.subtract(scores[1], scores[0])
-    low, high = np.quantile(differences[1:], [0.025, 0.975])
-    return float(differences[0]), float(low), float(high)
 
 
 def _tested(

@@ -152,7 +152,7 @@ def _panel(chart: Chart, number: int, area: Box) -> list[Group]:
     x_axis = _x_axis(chart, panel, area)
     ys = [y for series in panel.series for _, y in (*series.points, *panel.guide)]
     ys += chain.from_iterable(interval for series in panel.series for interval in series.band or ())
-    y_axis = _Axis(ys, area.y + area.height, area.y, chart.scale, padding=0.06)
+    y_axis = _Axis(ys, (area.y + area.height, area.y), chart.scale, 0.06)
     grid = [Box(area.x, y_axis.at(tick), area.width, 1.0, "grid") for tick in y_axis.ticks]
     grid += [Box(x_axis.at(tick), area.y, 1.0, area.height, "grid") for tick in x_axis.ticks]
     texts = [Text(area.x, area.y - 10, panel.title, PANEL_SIZE)]
@@ -180,11 +180,11 @@ def _x_axis(chart: Chart, panel: Panel, area: Box) -> _Axis:
     ends = area.x, area.x + area.width
     if panel.categories:
         places = [float(place) for place in range(len(panel.categories))]
-        return _Axis((-0.5, len(places) - 0.5), *ends, "linear", ticks=places)
+        return _Axis((-0.5, len(places) - 0.5), ends, "linear", 0.0, places)
     sharing = [other for other in chart.panels if other.x_label == panel.x_label and not other.categories]
     xs = [x for other in sharing for series in other.series for x, _ in (*series.points, *other.guide)]
     is_scatter = len(panel.series) > 1 and all(len(series.points) == 1 for series in panel.series)
-    return _Axis(xs, *ends, chart.scale, padding=0.06 if is_scatter else 0.0)
+    return _Axis(xs, ends, chart.scale, 0.06 if is_scatter else 0.0)
 
 
 def _x_ticks(panel: Panel, axis: _Axis, area: Box) -> tuple[list[Text], float]:
@@ -227,30 +227,24 @@ def _ends(panel: Panel, y_axis: _Axis) -> list[tuple[float, str, int]]:
 class _Axis:
     """A linear or logarithmic map from values to pixels, with ticks at round numbers.
 
-    `padding` is added at both ends, as a share of the range; an axis of positive numbers is not padded below zero.
+    `pad` is added at both ends, as a share of the range; an axis of positive numbers is not padded below zero.
     `ticks`: where they are, if not at round numbers.
     """
 
     def __init__(
-        self,
-        values: Sequence[float],
-        start: float,
-        end: float,
-        scale: Scale,
-        padding: float = 0.0,
-        ticks: Sequence[float] | None = None,
+        self, values: Sequence[float], ends: tuple[float, float], scale: Scale, pad: float, ticks: Sequence[float] = ()
     ) -> None:
-        self._scale, self._start, self._end = scale, start, end
+        self._scale, (self._start, self._end) = scale, ends
         low, high = self._transform(min(values)), self._transform(max(values))
-        room = (high - low) * padding if high > low else 0.05 * abs(high) + (0.1 if scale == "log" else 1e-9)
+        room = (high - low) * pad if high > low else 0.05 * abs(high) + (0.1 if scale == "log" else 1e-9)
         self._low, self._high = low - room, high + room
-        if scale == "linear" and padding and low >= 0 > self._low:
+        if scale == "linear" and pad and low >= 0 > self._low:
             self._low = 0.0
-        if ticks is not None:
+        if ticks:
             self.ticks = list(ticks)
         elif scale == "log":
             points = sorted(set(values))
-            self.ticks = points if not padding and len(points) <= MAX_TICKS else self._decades()
+            self.ticks = points if not pad and len(points) <= MAX_TICKS else self._decades()
         else:
             self.ticks = self._even_ticks()
 

@@ -11,8 +11,6 @@ from dataclasses import dataclass
 
 from regard.learn.samples.hangul import add_final, decompose, final, syllable, without_final
 
-ENDINGS = ("다", "요", "고", "지만", "지", "기", "는", "을", "은", "으면")
-
 BRIGHT = ("ㅏ", "ㅗ")
 CONTRACTED = {
     "ㅏ": "ㅏ",
@@ -43,7 +41,7 @@ class Stem:
 
 
 def conjugate(stem: Stem, ending: str, past: bool = False) -> str:
-    """Conjugate a stem with one of ENDINGS: 다 is plain style (간다, 먹는다), 요 polite style (가요)."""
+    """Conjugate a stem with 다 (plain style: 간다, 먹는다), 요 (polite: 가요), 고, 지만, 지, 기, 는, 을, 은 or 으면."""
     if stem.kind == "이" and (past or ending == "요"):
         whole = stem.text in ("이", "아니") or final(stem.text[:-1])
         if past:

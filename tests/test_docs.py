@@ -56,9 +56,10 @@ def _prose(page: Path) -> str:
 
 
 def _anchors(page: Path) -> set[str]:
-    """Return the anchors that GitHub gives to the headings of a page."""
+    """Return the anchors that GitHub gives to the headings of a page, and the targets that the site adds."""
     titles = re.findall(r"^#+ (.*)$", _prose(page), re.MULTILINE)
-    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
+    targets = re.findall(r"^\(([\w-]+)\)=$", _prose(page), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}.union(targets)
 
 
 @pytest.mark.parametrize("page", [*TEXTS, *LOGS, ROOT / "benchmarks" / "README.md"], ids=lambda page: page.name)

@@ -23,8 +23,8 @@ to implement. `regard lab NAME` tries one of them on your machine; `--korean` wr
 keeps what is done.
 
 - `--full`, as here, takes at most ten minutes on two cores. Each model is trained at three learning rates or more (the
-  sweep goes on while the last rate is the best), and with three seeds at its best one, chosen by the first seed's
-  validation score.
+  sweep goes on while the last rate is the best, or nothing is learnt), and with three seeds at its best one, chosen by
+  the first seed's validation score.
 - `--quick` takes at most three: it trains one seed of each model at the best rate of the results below, which are
   part of the package, and puts it beside them.
 
@@ -51,7 +51,13 @@ def page(results: Path, names: Sequence[str] = ()) -> str:
         raise UsageError(*causes, f"{len(causes)} of {len(folders)} results are missing; the page stays as it was")
     parts = [HEAD]
     (DOCS / "images" / "lab").mkdir(parents=True, exist_ok=True)
-    for name, experiment in ((name, EXPERIMENTS[name]) for name in EXPERIMENTS if name in folders):
+    for name, experiment in EXPERIMENTS.items():
+        head = (
+            f"## {experiment.title.en}\n\n`regard lab {name}` · {experiment.claim.en} (notes {experiment.source})\n\n"
+        )
+        if name not in folders:
+            parts.append(f"{head}No result yet; `regard lab {name} --full` tries it on your machine.\n")
+            continue
         values = json.loads((folders[name] / "result.json").read_text(encoding="utf-8"))
         shutil.copy(folders[name] / "graph.svg", DOCS / "images" / "lab" / f"{name}.svg")
         shown = "\n".join(
@@ -61,8 +67,7 @@ def page(results: Path, names: Sequence[str] = ()) -> str:
         )
         text = f" {values['verdict']['text']['en']}" if values["verdict"]["text"] else ""
         parts.append(
-            f"## {experiment.title.en}\n\n`regard lab {name}` · {experiment.claim.en} (notes {experiment.source})\n\n"
-            f"**{OUTCOMES[values['outcome']].en}.**{text}\n\n{shown}\n\n"
+            head + f"**{OUTCOMES[values['outcome']].en}.**{text}\n\n{shown}\n\n"
             f"![{experiment.title.en}](images/lab/{name}.svg)\n\n"
             + "\n".join(_table(table) for table in values["tables"])
             + f"\n{experiment.method.en} {'; '.join(_facts(values))}.\n"
@@ -72,8 +77,6 @@ def page(results: Path, names: Sequence[str] = ()) -> str:
         if "sweep" in values:
             RESULTS.mkdir(exist_ok=True)
             write_text(RESULTS / f"{name}.json", _short_json(values["sweep"]))
-    if others := [f"`regard lab {name}`" for name in EXPERIMENTS if name not in folders]:
-        parts.append(f"## No result yet\n\nWithout results of `--full` here so far: {', '.join(others)}.\n")
     return "\n".join(parts)
 
 

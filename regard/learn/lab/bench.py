@@ -23,6 +23,7 @@ from regard.learn.samples.writing import write_sample
 from regard.training.journal import read
 from regard.training.recipe import Recipe
 
+LEARNT = 10.0  # a validation score below which nothing was learnt, so that a lower rate may be the cure
 DATA: dict[str, Callable[[Path], Any]]
 DATA = {"sample": write_sample, "length-sample": write_lengths, "image-sample": write_crowded}
 COMMON: dict[str, Any] = {
@@ -119,8 +120,7 @@ class Bench:
     def own(self, arm: str) -> list[Path]:
         """Return the folders of an arm's runs that were trained here at its best rate, and did not diverge."""
         chosen = self.swept.chosen(arm) if self.swept else []
-        runs = [run for run in chosen if not run.is_shipped]
-        folders = [self.job(run.arm, run.rate, run.seed).folder for run in runs]
+        folders = [self.job(run.arm, run.rate, run.seed).folder for run in chosen if not run.is_shipped]
         return [folder for folder in folders if has_ended(folder)]
 
     def _shipped_runs(self, arm: str, digest: str) -> list[Run]:
@@ -130,7 +130,7 @@ class Bench:
         return [run for run in self.shipped.runs if run.arm == arm]
 
     def _search(self, recipes: Mapping[str, dict[str, Any]], plan: Plan) -> tuple[list[Run], dict[str, float]]:
-        """Train each arm with one seed at the rates of a plan, and beyond them while its last rate is the best."""
+        """Train each arm with one seed at the rates planned; go on while its last rate is the best, or none learns."""
         self.say(f"training {len(recipes)} models at {len(plan.rates)} learning rates")
         runs = self._train(recipes, [(arm, rate, self.seed) for rate in plan.rates for arm in recipes])
         for _ in range(plan.extra):
@@ -138,8 +138,9 @@ class Bench:
             for arm in recipes:
                 mine = [run for run in runs if run.arm == arm]
                 rates, best = sorted(run.rate for run in mine), best_rate(mine)
-                if best in (rates[0], rates[-1]) and any(run.valid for run in mine):
-                    further.append((arm, best / 2 if best == rates[0] else best * 2, self.seed))
+                is_lower = best == rates[0] or max(run.valid for run in mine) < LEARNT
+                if is_lower or best == rates[-1]:
+                    further.append((arm, rates[0] / 2 if is_lower else rates[-1] * 2, self.seed))
             runs += self._train(recipes, further)
         return runs, {arm: best_rate([run for run in runs if run.arm == arm]) for arm in recipes}
 

@@ -43,12 +43,14 @@ and doubled ([log](log/attention.md)).
 def page(results: Path, names: Sequence[str] = ()) -> str:
     """Return the page; graphs are copied into docs/images/lab. Raises UsageError if an experiment has no result.
 
-    `names`: the experiments to show, all if not given; the page says of the others that they have no result yet.
+    `names`: the experiments to renew, all if not given; the others keep their part of the page.
     """
     folders = {name: results / f"{name}-full" for name in names or EXPERIMENTS}
     missing = {name: folder for name, folder in folders.items() if not (folder / "result.json").is_file()}
     if causes := [f"{folder} has no result.json; run `regard lab {name} --full`" for name, folder in missing.items()]:
         raise UsageError(*causes, f"{len(causes)} of {len(folders)} results are missing; the page stays as it was")
+    text = (DOCS / "experiments.md").read_text(encoding="utf-8")
+    earlier = {part.partition("\n")[0]: f"## {part.strip()}\n" for part in text.split("\n## ")[1:]}
     parts = [HEAD]
     (DOCS / "images" / "lab").mkdir(parents=True, exist_ok=True)
     for name, experiment in EXPERIMENTS.items():
@@ -56,7 +58,7 @@ def page(results: Path, names: Sequence[str] = ()) -> str:
             f"## {experiment.title.en}\n\n`regard lab {name}` · {experiment.claim.en} (notes {experiment.source})\n\n"
         )
         if name not in folders:
-            parts.append(f"{head}No result yet; `regard lab {name} --full` tries it on your machine.\n")
+            parts.append(earlier.get(experiment.title.en, f"{head}No result yet.\n"))
             continue
         values = json.loads((folders[name] / "result.json").read_text(encoding="utf-8"))
         shutil.copy(folders[name] / "graph.svg", DOCS / "images" / "lab" / f"{name}.svg")

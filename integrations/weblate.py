@@ -60,7 +60,7 @@ class RegardTranslation(XMLMachineTranslationMixin):
         user: Any = None,
         threshold: int = MACHINERY_DEFAULT_THRESHOLD,
     ) -> dict[str, list[dict[str, Any]]]:
-        """Return a draft of each text, with its quality: the probability of a token of its least likely line."""
+        """Return a draft of each text, with its quality: 100 exp(score) of its least likely line."""
         texts = [text for text, _ in sources]
         asked = {"text": texts, "source": source_language, "target": target_language, "format": "xml", "scores": True}
         answers = self.request("post", self.get_api_url("v1", "translate"), json=asked).json()["translations"]

@@ -35,6 +35,7 @@ html_sidebars = {
 }
 COLOURS = {
     "font-stack": hangul.STACK,
+    "font-stack--monospace": hangul.MONOSPACE,
     "color-brand-primary": "#1b5e8c",
     "color-brand-content": "#1b5e8c",
     "color-brand-visited": "#6b4a9c",

@@ -9,8 +9,9 @@ from typing import Any
 from regard.visualisation.fonts import face
 
 FAMILY = "Regard Hangul"
-OTHERS = ("Segoe UI", "Roboto", "Apple SD Gothic Neo", "Malgun Gothic", "Noto Sans KR", "Noto Sans CJK KR")
-STACK = "-apple-system, " + ", ".join(f"'{name}'" for name in (*OTHERS, FAMILY)) + ", system-ui, sans-serif"
+KOREAN = f"'Apple SD Gothic Neo', 'Malgun Gothic', 'Noto Sans KR', 'Noto Sans CJK KR', '{FAMILY}'"
+STACK = f"-apple-system, 'Segoe UI', 'Roboto', {KOREAN}, system-ui, sans-serif"
+MONOSPACE = f"'SFMono-Regular', Menlo, Consolas, 'Liberation Mono', 'DejaVu Sans Mono', {KOREAN}, monospace"
 
 
 def write(app: Any, exception: Exception | None) -> None:

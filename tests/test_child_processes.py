@@ -13,8 +13,7 @@ import pytest
 import regard
 from regard.common import processes
 from regard.common.processes import module_command
-from regard.learn.lab import training
-from regard.learn.lab.training import Job
+from regard.learn.lab.training import Job, TrainingPool
 from regard.training.forecast import loopback_speed
 
 ROOT = Path(regard.__file__).parent
@@ -51,7 +50,8 @@ def test_nothing_is_imported_from_the_current_folder(here: Path) -> None:
     command = module_command("regard.pipe", "doctor", "absent")
     assert b"absent" in subprocess.run(command, check=False, capture_output=True).stderr
     assert loopback_speed() > 0
-    assert "absent.toml" in training._start(Job("model", here / "absent.toml", here / "out", 0, 1)).end()
+    job = Job("model", here / "absent.toml", here / "out", 0, 1)
+    assert "absent.toml" in TrainingPool(1, lambda _: None)._run(job)
     assert list(here.glob("*.imported")) == []
 
 

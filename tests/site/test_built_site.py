@@ -203,7 +203,7 @@ class _Silent(http.server.SimpleHTTPRequestHandler):
 
 def test_readers_of_korean_are_told_that_a_page_is_english(site: Path, context: Any) -> None:
     page = context.new_page()
-    page.goto((site / "training.html").as_uri())
+    page.goto((site / "experiments.html").as_uri())
     assert page.locator(".only-english").is_visible()
     page.goto((site / "glossary.html").as_uri())
     assert page.locator(".only-english").count() == 0

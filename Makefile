@@ -92,7 +92,7 @@ regard/runtime/lib/wasm/regard.wasm: .venv/ready $(wildcard regard/runtime/c/*) 
 
 site: .venv/ready regard/runtime/lib/wasm/regard.wasm  ## the documentation in English and Korean, into build/site/: open build/site/index.html
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[site]'
-	$(BIN)/sphinx-build --quiet --fail-on-warning --keep-going -c site -d build/doctrees docs build/site
+	$(BIN)/sphinx-build --quiet --fail-on-warning --keep-going --fresh-env --write-all -c site -d build/doctrees docs build/site
 
 page: .venv/ready  ## all that is trained for the documentation: the model of the start page and the figures; half an hour
 	$(BIN)/regard demo

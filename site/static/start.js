@@ -49,7 +49,8 @@
     message.hidden = !translation.doubtful;
     message.textContent = korean ? "모델이 배우지 않은 문장이어서 번역이 틀렸을 수 있습니다." : "The model has not learnt such sentences; the translation may be wrong.";
     shown = { translation, weights: wordWeights(translation) };
-    draw();
+    figure.hidden = !translation.sourceWords.texts.length; // several sentences, or a line that is copied
+    if (!figure.hidden) draw();
   }
 
   /** Weights between words, of the last layer: the mean over heads and the tokens of a target word, the sum over those of a source word. */

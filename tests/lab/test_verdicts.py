@@ -83,6 +83,13 @@ def test_a_bound_is_met_by_all_none_or_some() -> None:
     assert part.change.en == "another bound: the nearest seed is at 0.45"
 
 
+def test_a_single_measure_is_not_called_a_seed() -> None:
+    part = beyond(Dots("time", (6.1,)), 1, CLAIM, digits=1)
+    assert (part.reason.en, part.change.en) == ("time: 6.1; it holds above 1.", "a bound beyond 6.1")
+    part = beyond(Dots("time", (6.1,)), 7, CLAIM, is_above=False, digits=1)
+    assert part.reason.en == "time: 6.1; it holds below 7."
+
+
 def test_a_verdict_is_that_of_its_weakest_part() -> None:
     text = Text("a", "가")
     parts = {outcome: Part(outcome, text, text, text) for outcome in ("holds", "undecided", "contradicted")}

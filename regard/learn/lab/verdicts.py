@@ -54,7 +54,7 @@ def beyond(dots: Dots, bound: float, claim: Text, is_above: bool = True, digits:
     nearest = min(dots.values, key=lambda value: abs(value - bound))
     values: dict[str, Words | float] = {"measure": dots.name, "dots": f"{dots:{digits}}", "bound": f"{bound:g}"}
     values |= {"nearest": f"{nearest:.{digits}f}", "count": count, "all": len(dots.values)}
-    return _part(outcome, "above" if is_above else "below", claim, values)
+    return _part(outcome, "one_" * (len(dots.values) < 2) + ("above" if is_above else "below"), claim, values)
 
 
 def _part(outcome: Outcome, kind: str, claim: Text, values: Mapping[str, Words | float]) -> Part:

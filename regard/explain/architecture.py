@@ -25,7 +25,7 @@ from regard.visualisation.language import words
 Count = Callable[..., int]
 """Counts the weights of modules, see `_count`."""
 STATES = (("V: states", "K: states", "Q: state"), ("scores, softmax, Σ",))
-"""What is inside the attention of a model without heads."""
+"""Labels of the boxes inside the attention of a model without heads."""
 WHOLE = (Cell, GatedConvolution, Score)
 """Layers whose inner linear layers are counted with them."""
 

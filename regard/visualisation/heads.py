@@ -58,8 +58,8 @@ def layout_heads(heads: Heads) -> Figure:
         for t, word in enumerate(head.target if has_words and column == 0 else ()):
             marks.append(Text(x - 6, y + (t + 0.5) * cell + shift, elide(word, size, MAX_WORD), size, "ink", "end"))
         for s, word in enumerate(head.source if has_words and row == 0 else ()):
-            place = x + (s + 0.5) * cell + shift, y - NAME_SIZE - 8
-            marks.append(Text(*place, elide(word, size, MAX_WORD), size, "ink", "start", 90.0))
+            anchor = x + (s + 0.5) * cell + shift, y - NAME_SIZE - 8
+            marks.append(Text(*anchor, elide(word, size, MAX_WORD), size, "ink", "start", 90.0))
         groups.append(Group(f"head-{number + 1}", tuple(marks)))
     rows, columns = -(-len(heads.heads) // COLUMNS), min(COLUMNS, len(heads.heads))
     right = max(left + columns * step_x - GAP, MARGIN + min(MAX_TITLE, measure(heads.title, TITLE_SIZE)))

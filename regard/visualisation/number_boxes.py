@@ -86,7 +86,7 @@ class NumberMatrix:
     values: Sequence[Sequence[float | str]]
     more_rows: int = 0
     more_columns: int = 0
-    place: int = 0  # among the matrices of its term
+    index: int = 0  # among the matrices of its term
 
     @property
     def more(self) -> Text | None:
@@ -149,7 +149,7 @@ def _sizes(terms: Sequence[Term]) -> dict[str, int]:
 def _matrix(term: Term, at: dict[str, int]) -> NumberMatrix:
     *axes, row_axis, column_axis = term.letters.split()
     index = tuple(at[axis] for axis in axes)
-    values, place = term.values[index], int(np.ravel_multi_index(index, term.values.shape[:-2])) if index else 0
+    values, position = term.values[index], int(np.ravel_multi_index(index, term.values.shape[:-2])) if index else 0
     sentence = at.get("B", 0)
     rows, columns = (labels[sentence % len(labels)] for labels in (term.rows, term.columns))
     R, C = _shown(row_axis, len(values)), len(columns) if column_axis == "V" else _shown(column_axis, values.shape[1])
@@ -157,7 +157,7 @@ def _matrix(term: Term, at: dict[str, int]) -> NumberMatrix:
     shown: list[list[float | str]] = values[:R, :C].tolist()
     cells = tuple(tuple(format_cell(value, term.kind, digits) for value in row) for row in shown)
     more = (len(values) - R, values.shape[1] - C)
-    return NumberMatrix(_label([term], at), tuple(rows)[:R], tuple(columns)[:C], cells, shown, *more, place)
+    return NumberMatrix(_label([term], at), tuple(rows)[:R], tuple(columns)[:C], cells, shown, *more, position)
 
 
 def _shown(axis: str, size: int) -> int:

@@ -206,7 +206,7 @@ def _description(overlay: Overlay) -> str:
     largest = []
     for word, weights in zip(overlay.words, overlay.maps, strict=True):
         row, column = np.unravel_index(int(weights.argmax()), weights.shape)
-        place = words("row {row}, column {column}", row=row + 1, column=column + 1)
-        largest.append(f"{isolated(word)} {place}, {weights.max():.2f}")
+        label = words("row {row}, column {column}", row=row + 1, column=column + 1)
+        largest.append(f"{isolated(word)} {label}, {weights.max():.2f}")
     text = "Attention of {count} words over an image of {rows} rows and {columns} columns of cells. Largest: {largest}."
     return words(text, count=len(largest), rows=rows, columns=columns, largest="; ".join(largest))

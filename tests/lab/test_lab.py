@@ -196,6 +196,8 @@ def test_quick_trains_one_seed_at_the_best_rate_of_shipped_results(
     shipped["recipes"]["tiny"] = "another"
     lines.clear()
     assert run_experiment("tiny", tmp_path / "changed", workers=2).verdict.outcome == "undecided", "one seed is left"
+    monkeypatch.setattr(application, "shipped_results", lambda _: None)
+    assert "no results of --full" in run_experiment("tiny", tmp_path / "alone", workers=2).remarks[-1].en
 
 
 @pytest.mark.system

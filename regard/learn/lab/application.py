@@ -90,7 +90,7 @@ def with_sweep(findings: Findings, bench: Bench, experiment: Experiment) -> Find
     remarks = [*findings.remarks, experiment.caveats]
     if bench.swept is None:
         return replace(findings, remarks=tuple(remarks))
-    origin = LABELS["full"] if bench.full else LABELS["one_seed"].fill(version=__version__)
+    origin = LABELS["full" if bench.full else "one_seed" if bench.shipped else "alone"].fill(version=__version__)
     tables = (*findings.tables, bench.swept.board())
     return replace(findings, tables=tables, remarks=(*remarks, LABELS["small"], origin))
 

@@ -28,7 +28,7 @@ LABELS = read_texts(
             "full",
             "at_length",
         ),
-        *("on_the_way", "own", "shipped"),
+        *("on_the_way", "own", "shipped", "alone"),
     ),
 )
 """Texts that several experiments have: labels of tables and plots, outcomes with their reasons, summary of training."""

@@ -123,9 +123,10 @@ def own_pattern(patterns: Sequence[str]) -> Any:
         try:
             compiled = re2.compile(pattern, options)
         except re2.error as error:
-            problem = error.args[0].decode(errors="replace")
-            syntax = "https://github.com/google/re2/wiki/Syntax lists what is one"
-            causes.append(f"keep: {pattern!r} is no pattern of RE2 ({problem}); {syntax}")
+            reason = (
+                f"{error.args[0].decode(errors='replace')}; https://github.com/google/re2/wiki/Syntax lists what is one"
+            )
+            causes.append(f"keep: {pattern!r} is no pattern of RE2: {reason}")
             continue
         if compiled.fullmatch("") or compiled.fullmatch("some words of a sentence"):
             causes.append(
@@ -143,29 +144,29 @@ def find_spans(line: str, own: Any = None) -> Sequence[Span]:
 @lru_cache(maxsize=1024)
 def _cached_spans(line: str, own: Any) -> Sequence[Span]:
     spans, at, messages = list[Span](), 0, 0
+    match: Span | None = Span(-1, -1, "")
+    part = match
     matches = own.finditer(line) if own else ()
     places = sorted((Span(each.start(), each.end(), "own") for each in matches if each[0]), reverse=True)
     while at < len(line):
-        if sign := _SIGN.search(line, at):
-            second = max(at, line.rfind(" ", at, sign.start()))
-        match = _PATTERN.search(line, max(at, line.rfind(" ", at, second) + 1)) if sign else None
-        part = _MESSAGE_PART.search(line, at) if messages else None
+        # What is found ahead is kept until it is passed: looking for it at each span would take quadratic time.
+        if match and match.start < at:
+            if sign := _SIGN.search(line, at):
+                second = max(at, line.rfind(" ", at, sign.start()))
+            hit = _PATTERN.search(line, max(at, line.rfind(" ", at, second) + 1)) if sign else None
+            match = Span(*hit.span(), hit.lastgroup or "") if hit else None
+        if messages and part and part.start < at:
+            hit = _MESSAGE_PART.search(line, at)
+            part = Span(*hit.span(), "message") if hit else None
         while places and places[-1].start < at:
             places.pop()
-        first = min((each.start() for each in (match, part) if each), default=len(line))
-        if places and places[-1].start <= first:
-            spans.append(places.pop())
-            at = spans[-1].end
-        elif part and (match is None or part.start() <= match.start()):
-            messages -= part[0].endswith("}")
-            spans.append(Span(*part.span(), "message"))
-            at = part.end()
-        elif match is None:
+        ahead = [each for each in (*places[-1:], part if messages else None, match) if each]
+        if not ahead:
             break
-        else:
-            messages += match.lastgroup == "message"
-            spans.append(Span(*match.span(), match.lastgroup or ""))
-            at = match.end()
+        spans.append(min(ahead, key=lambda span: span.start))
+        messages += spans[-1] is match and match.kind == "message"
+        messages -= spans[-1] is part and line[part.end - 1] == "}"
+        at = spans[-1].end
     return tuple(spans)
 
 

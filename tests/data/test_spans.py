@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import random
+import re
 
 import pytest
 
 from regard.common.errors import UsageError
+from regard.data import spans
 from regard.data.spans import _PATTERN, KINDS, differing_spans, find_spans, own_pattern, spans_note
 
 LINES: dict[str, list[str]] = {
@@ -171,6 +173,28 @@ def test_bad_patterns_are_refused_together() -> None:
     with pytest.raises(UsageError) as refused:
         own_pattern(("(?<=a)b", ".*", "a", "[a-z ]+", "("))
     assert len(refused.value.causes) == 4
+
+
+@pytest.mark.parametrize("part", ["{n, plural, one {x} ", "a b {c} ", "} other {"])
+def test_open_messages_take_linear_time(part: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    searched = list[int]()
+
+    class Counting:
+        """A pattern that notes how many characters each search passes."""
+
+        def __init__(self, pattern: re.Pattern[str]) -> None:
+            self.pattern = pattern
+
+        def search(self, line: str, start: int) -> re.Match[str] | None:
+            match = self.pattern.search(line, start)
+            searched.append((match.end() if match else len(line)) - start)
+            return match
+
+    for name in ("_PATTERN", "_MESSAGE_PART"):
+        monkeypatch.setattr(spans, name, Counting(getattr(spans, name)))
+    line = "{n, plural, one {" + part * 300
+    assert len(find_spans(line)) >= 300
+    assert sum(searched) < 5 * len(line)
 
 
 @pytest.mark.parametrize("pattern", ["(a|aa)+b", "(a*)*b", "a.*a.*a.*b"])

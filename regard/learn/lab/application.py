@@ -87,12 +87,12 @@ def shipped_results(name: str) -> Sweep | None:
 
 def with_sweep(findings: Findings, bench: Bench, experiment: Experiment) -> Findings:
     """Add the board of the sweep, how seeds and rates were chosen, and what the experiment cannot show."""
-    remarks = [*findings.remarks, experiment.caveats]
+    remarks = (*findings.remarks, experiment.caveats)
     if bench.swept is None:
-        return replace(findings, remarks=tuple(remarks))
+        return replace(findings, remarks=remarks)
     origin = LABELS["full" if bench.full else "one_seed" if bench.shipped else "alone"].fill(version=__version__)
-    tables = (*findings.tables, bench.swept.board())
-    return replace(findings, tables=tables, remarks=(*remarks, LABELS["small"], origin))
+    remarks += (LABELS["small"], *[origin] * (not bench.full or len({run.seed for run in bench.swept.runs}) > 1))
+    return replace(findings, tables=(*findings.tables, bench.swept.board()), remarks=remarks)
 
 
 def _begin(folder: Path, begun: dict[str, Any]) -> None:

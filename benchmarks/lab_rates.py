@@ -4,7 +4,8 @@
 
 Runs are kept in FOLDER/store, named after their settings, so that experiments and shifts share them; the same command
 continues after a stop. The results of shift 1 go to FOLDER/NAME-full, as `regard lab NAME --full` writes them. A table
-of the outcomes of all parts of the claims goes to FOLDER/table.md.
+of the outcomes of all parts of the claims goes to FOLDER/table.md, and those of shifts 0.5 and 2 to FOLDER/shifts.json,
+for `docs/make_experiments.py`: parts that came out otherwise are undecided.
 """
 
 from __future__ import annotations
@@ -96,6 +97,8 @@ def main() -> None:
             results.setdefault(name, {})[f"{shift:g}"] = outcomes(name, arguments.folder, shift)
             print(f"{name} × {shift:g}: {results[name][f'{shift:g}']}, {time.monotonic() - began:.0f} s", flush=True)
             write_text(arguments.folder / "table.md", table(results, shifts))
+            moved = {each: [by["0.5"], by["2"]] for each, by in results.items() if {"0.5", "2"} <= by.keys()}
+            write_text(arguments.folder / "shifts.json", json.dumps(moved, indent=1) + "\n")
 
 
 if __name__ == "__main__":

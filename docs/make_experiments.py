@@ -6,16 +6,21 @@ import json
 import shutil
 import sys
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from regard.common.atomic import write_text
+from regard.common.bilingual import Text
 from regard.common.errors import UsageError
 from regard.learn.lab import EXPERIMENTS
-from regard.learn.lab.findings import OUTCOMES
+from regard.learn.lab.findings import LABELS, OUTCOMES, Outcome, Part, Verdict
+from regard.learn.lab.verdicts import despite_shifts
 
 DOCS = Path(__file__).parent
 RESULTS = DOCS.parent / "regard" / "learn" / "lab" / "results"
+COMMON = {LABELS["small"].en, LABELS["full"].en}
+"""Remarks of all experiments, which the head of the page makes."""
 HEAD = """# The claims of the notes, tried
 
 `regard lab` lists the claims of [the notes](notes.md), five Korean introductions to attention that Regard set out
@@ -31,8 +36,9 @@ keeps what is done.
 A part of a claim **holds** if every seed of one model is above every seed of the other, by 1 chrF at least (of three
 against three seeds, chance does that once in twenty times). It **does not hold** if that is the other way round, or
 if all seeds lie within 1. Else it is **undecided**, as it is if the worse model was still getting better at the last
-rate tried. Means stand with the lowest and the highest seed behind them. Models are small and are trained for a minute
-on sentences of a grammar; what they show need not hold for large ones.
+rate tried, or if the outcome was another one with all learning rates halved, or doubled. Means stand with the lowest
+and the highest seed behind them. Models are small and are trained for a minute on sentences of a grammar; what they
+show need not hold for large ones.
 
 This page and the results in the package are written by `python docs/make_experiments.py FOLDER`.
 `python benchmarks/lab_rates.py FOLDER` makes the folder, and tries every verdict again with all learning rates halved
@@ -51,6 +57,8 @@ def page(results: Path, names: Sequence[str] = ()) -> str:
         raise UsageError(*causes, f"{len(causes)} of {len(folders)} results are missing; the page stays as it was")
     text = (DOCS / "experiments.md").read_text(encoding="utf-8")
     earlier = {part.partition("\n")[0]: f"## {part.strip()}\n" for part in text.split("\n## ")[1:]}
+    path = results / "shifts.json"
+    shifts = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
     parts = [HEAD]
     (DOCS / "images" / "lab").mkdir(parents=True, exist_ok=True)
     for name, experiment in EXPERIMENTS.items():
@@ -60,7 +68,7 @@ def page(results: Path, names: Sequence[str] = ()) -> str:
         if name not in folders:
             parts.append(earlier.get(experiment.title.en, f"{head}No result yet.\n"))
             continue
-        values = json.loads((folders[name] / "result.json").read_text(encoding="utf-8"))
+        values = _result(folders[name], shifts.get(name, []))
         shutil.copy(folders[name] / "graph.svg", DOCS / "images" / "lab" / f"{name}.svg")
         shown = "\n".join(
             f"{number}. {part['claim']['en']} **{OUTCOMES['part_' + part['outcome']].en}.** {part['reason']['en']} "
@@ -73,13 +81,29 @@ def page(results: Path, names: Sequence[str] = ()) -> str:
             f"![{experiment.title.en}](images/lab/{name}.svg)\n\n"
             + "\n".join(_table(table) for table in values["tables"])
             + f"\n{experiment.method.en} {'; '.join(_facts(values))}.\n"
-            + "".join(f"\n- {remark['en']}" for remark in values["remarks"][: -2 if "sweep" in values else None])
+            + "".join(f"\n- {remark['en']}" for remark in values["remarks"] if remark["en"] not in COMMON)
             + "\n"
         )
         if "sweep" in values:
             RESULTS.mkdir(exist_ok=True)
             write_text(RESULTS / f"{name}.json", _short_json(values["sweep"]))
     return "\n".join(parts)
+
+
+def _result(folder: Path, shifted: list[list[Outcome]]) -> dict[str, Any]:
+    """Read a result; parts that came out otherwise with all learning rates halved or doubled are undecided."""
+    values: dict[str, Any] = json.loads((folder / "result.json").read_text(encoding="utf-8"))
+    if shifted:
+        parts = [
+            despite_shifts(
+                Part(part["outcome"], *(Text(**part[key]) for key in ("claim", "reason", "change"))), outcomes
+            )
+            for part, outcomes in zip(values["verdict"]["parts"], zip(*shifted, strict=True), strict=True)
+        ]
+        values["verdict"]["parts"] = [asdict(part) for part in parts]
+        values["outcome"] = Verdict(tuple(parts)).outcome
+        values["sweep"]["shifted"] = shifted
+    return values
 
 
 def _facts(values: dict[str, Any]) -> list[str]:
@@ -90,7 +114,7 @@ def _facts(values: dict[str, Any]) -> list[str]:
 def _short_json(sweep: dict[str, Any]) -> str:
     """Write a sweep with a line for each run and numbers of four digits."""
     runs = ",\n  ".join(json.dumps(_rounded(run), ensure_ascii=False) for run in sweep["runs"])
-    head = json.dumps({key: sweep[key] for key in ("best", "recipes")})[1:-1]
+    head = json.dumps({key: sweep[key] for key in ("best", "recipes", "shifted") if key in sweep})[1:-1]
     return f'{{{head}, "runs": [\n  {runs}\n]}}\n'
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from regard.cli.app import app, say
+from regard.common.bilingual import Text, text_width, words_by
 from regard.common.errors import UsageError
 
 if TYPE_CHECKING:
@@ -55,19 +56,18 @@ def lab(
 
 
 def _list(language: Language) -> Iterator[str]:
-    """Yield a line for each experiment: its claim, the notes that make it, and its minutes."""
+    """Yield a line for each experiment, with its claim and the notes that make it, and how to run one."""
     from regard.learn.lab import EXPERIMENTS
 
     width = max(map(len, EXPERIMENTS))
     for experiment in EXPERIMENTS.values():
-        quick, full = experiment.minutes
-        minutes = f"{quick:g} · {full:g} min"
-        yield f"{experiment.name.ljust(width)}  {experiment.claim.by(language)} ({experiment.source}; {minutes})"
+        yield f"{experiment.name.ljust(width)}  {experiment.claim.by(language)} ({experiment.source})"
+    how = Text("at most 3 minutes; with --full at most 10", "길어도 3분이며, --full은 10분입니다")
+    yield f"\nregard lab NAME{' --korean' * (language == 'ko')}: {how.by(language)}"
 
 
 def _text(findings: Findings, language: Language) -> Iterator[str]:
     """Yield tables, verdict and remarks."""
-    from regard.common.bilingual import Text, words_by
     from regard.learn.lab.findings import OUTCOMES
 
     for table in findings.tables:
@@ -86,8 +86,6 @@ def _text(findings: Findings, language: Language) -> Iterator[str]:
 
 def _columns(rows: Sequence[Sequence[str]]) -> Iterator[str]:
     """Yield the lines of a table; the first column is set to the left, the others to the right."""
-    from regard.common.bilingual import text_width
-
     widths = [max(text_width(row[column]) for row in rows) for column in range(len(rows[0]))]
     for row in rows:
         cells = [

@@ -111,8 +111,6 @@ def test_every_experiment_states_its_claim_in_both_languages() -> None:
             assert text.ko.endswith(".")
             assert HANGUL.search(text.ko)
             assert not HANGUL.search(text.en)
-        assert experiment.minutes[0] <= 3
-        assert experiment.minutes[1] <= 10
 
 
 @pytest.mark.slow

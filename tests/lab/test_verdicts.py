@@ -12,8 +12,9 @@ import pytest
 import regard.learn.lab
 from regard.common.bilingual import Text
 from regard.learn.lab import EXPERIMENTS
+from regard.learn.lab.application import with_sweep
 from regard.learn.lab.bench import Bench
-from regard.learn.lab.findings import Part, Verdict
+from regard.learn.lab.findings import Findings, Graph, Part, Verdict
 from regard.learn.lab.sweep import Dots, Run, Sweep, best_rate
 from regard.learn.lab.verdicts import above, beyond
 
@@ -135,6 +136,25 @@ def test_verdicts_do_not_depend_on_the_order_of_seeds() -> None:
 
 class _Recipes(Exception):
     """Raised with the digests of an experiment's arms instead of training them."""
+
+
+def test_what_comes_out_otherwise_with_other_rates_is_undecided(tmp_path: Path) -> None:
+    parts = (judged((80.0, 82.0), (70.0, 71.0)), judged((90.0, 92.0), (80.0, 81.0)), judged((80.0,), (70.0,)))
+    assert [part.outcome for part in parts] == ["holds", "holds", "undecided"]
+    outcomes = [["holds", "holds", "holds"], ["holds", "undecided", "holds"]]
+    run = Run("a", 4e-3, 1, 80.0, 1.0)
+    shipped = Sweep.of_shipped({"best": {"a": 4e-3}, "runs": [], "recipes": {"a": "12"}, "shifted": outcomes})
+    bench = Bench(tmp_path, True, 1, 1, print, shipped)
+    bench.swept, bench.digests = Sweep({"a": "A"}, {"a": 4e-3}, (run,), {"a": "12"}), {"a": "12"}
+    findings = Findings(Verdict(parts), (), Graph((), CLAIM))
+    changed = with_sweep(findings, bench, EXPERIMENTS["norm"]).verdict.parts
+    assert changed[0] == parts[0]
+    assert changed[1].outcome == "undecided"
+    halved = " But with all learning rates halved this came out as “holds”, with all doubled as “undecided”."
+    assert changed[1].reason.en == parts[1].reason.en + halved
+    assert changed[2] == parts[2], "undecided remains so for its own reason"
+    bench.digests = {"a": "34"}
+    assert with_sweep(findings, bench, EXPERIMENTS["norm"]).verdict.parts == parts, "of other models nothing is known"
 
 
 def test_shipped_results_are_of_the_models_that_experiments_train(

@@ -27,6 +27,7 @@ from regard.learn.lab.experiments import EXPERIMENTS
 from regard.learn.lab.findings import LABELS, Findings
 from regard.learn.lab.page import render_page
 from regard.learn.lab.sweep import Sweep
+from regard.learn.lab.verdicts import despite_shifts
 from regard.visualisation import save
 
 BEGUN, RESULT, PAGE, GRAPH = "lab.json", "result.json", "index.html", "graph.svg"
@@ -86,13 +87,19 @@ def shipped_results(name: str) -> Sweep | None:
 
 
 def with_sweep(findings: Findings, bench: Bench, experiment: Experiment) -> Findings:
-    """Add the board of the sweep, how seeds and rates were chosen, and what the experiment cannot show."""
+    """Add the board of the sweep, how seeds and rates were chosen, and what the experiment cannot show.
+
+    Parts of the claim that came out otherwise with all learning rates halved or doubled are undecided.
+    """
     remarks = (*findings.remarks, experiment.caveats)
     if bench.swept is None:
         return replace(findings, remarks=remarks)
     origin = LABELS["full" if bench.full else "one_seed" if bench.shipped else "alone"].fill(version=__version__)
+    verdict, shipped = findings.verdict, bench.shipped
+    if shipped and shipped.shifted and shipped.recipes == bench.digests:
+        verdict = replace(verdict, parts=tuple(map(despite_shifts, verdict.parts, zip(*shipped.shifted, strict=True))))
     remarks += (LABELS["small"], *[origin] * (not bench.full or len({run.seed for run in bench.swept.runs}) > 1))
-    return replace(findings, tables=(*findings.tables, bench.swept.board()), remarks=remarks)
+    return replace(findings, verdict=verdict, tables=(*findings.tables, bench.swept.board()), remarks=remarks)
 
 
 def _begin(folder: Path, begun: dict[str, Any]) -> None:

@@ -12,10 +12,7 @@ from regard.learn.lab.findings import Findings
 
 @dataclass(frozen=True)
 class Experiment:
-    """An experiment: its name, the claim in a sentence, its place in the notes, the method and what it cannot show.
-
-    `minutes`: how long it takes at most on two processor cores, quick and full.
-    """
+    """An experiment: its name, the claim in a sentence, its place in the notes, the method and what it cannot show."""
 
     name: str
     title: Text
@@ -24,7 +21,6 @@ class Experiment:
     method: Text
     caveats: Text
     run: Callable[[Bench], Findings]
-    minutes: tuple[int | float, int | float] = (3, 10)
 
 
 def experiment_texts(name: str, *own: str) -> Texts:

@@ -15,20 +15,8 @@ LABELS = read_texts(
     "labels.toml",
     (
         *("model", "all", "source_words", "by_length", "after_training", "loss", "updates", "milliseconds", "board"),
-        *(
-            "trained",
-            "outcomes",
-            "reasons",
-            "changes",
-            "many",
-            "dots",
-            "lines",
-            "small",
-            "one_seed",
-            "full",
-            "at_length",
-        ),
-        *("on_the_way", "own", "shipped", "alone"),
+        *("trained", "outcomes", "reasons", "changes", "many", "dots", "lines", "small", "one_seed", "full"),
+        *("at_length", "on_the_way", "own", "shipped", "alone", "shifted"),
     ),
 )
 """Texts that several experiments have: labels of tables and plots, outcomes with their reasons, summary of training."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from regard.common.bilingual import Words
-from regard.learn.lab.findings import LABELS, Curve, Plot, Table
+from regard.learn.lab.findings import LABELS, Curve, Outcome, Plot, Table
 
 Columns = Mapping[Words, str | Mapping[str, str]]
 """Columns of a table of arms, by heading: the name of a score, or the cells by arm."""
@@ -57,12 +57,16 @@ class Dots:
 
 @dataclass(frozen=True)
 class Sweep:
-    """All runs of an experiment, and the best rate of each arm. `recipes`: a digest of each arm's settings."""
+    """All runs of an experiment, and the best rate of each arm. `recipes`: a digest of each arm's settings.
+
+    `shifted`: outcomes of the parts of the claim when all learning rates were halved, and doubled; of shipped results.
+    """
 
     names: Mapping[str, Words]
     best: Mapping[str, float]
     runs: tuple[Run, ...]
     recipes: Mapping[str, str]
+    shifted: Sequence[Sequence[Outcome]] = ()
 
     def chosen(self, arm: str) -> list[Run]:
         """Return the runs of an arm at its best rate, by seed."""
@@ -137,7 +141,7 @@ class Sweep:
     def of_shipped(cls, values: Mapping[str, Any]) -> Sweep:
         """Make a sweep of shipped results again, without names."""
         runs = tuple(Run(**run, is_shipped=True) for run in values["runs"])
-        return cls({}, values["best"], runs, values["recipes"])
+        return cls({}, values["best"], runs, values["recipes"], values.get("shifted", ()))
 
 
 def best_rate(runs: Sequence[Run]) -> float:

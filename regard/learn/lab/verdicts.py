@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 
 from regard.common.bilingual import Text, Words
-from regard.learn.lab.findings import LABELS, Outcome, Part
+from regard.learn.lab.findings import LABELS, OUTCOMES, Outcome, Part
 from regard.learn.lab.sweep import Dots
 
 LEAST = 1.0
@@ -55,6 +55,15 @@ def beyond(dots: Dots, bound: float, claim: Text, is_above: bool = True, digits:
     values: dict[str, Words | float] = {"measure": dots.name, "dots": f"{dots:{digits}}", "bound": f"{bound:g}"}
     values |= {"nearest": f"{nearest:.{digits}f}", "count": count, "all": len(dots.values)}
     return _part(outcome, "one_" * (len(dots.values) < 2) + ("above" if is_above else "below"), claim, values)
+
+
+def despite_shifts(part: Part, outcomes: Sequence[Outcome]) -> Part:
+    """Call a part undecided if it came out otherwise when all learning rates were halved, or doubled."""
+    if part.outcome == "undecided" or {*outcomes} <= {part.outcome}:
+        return part
+    half, double = (OUTCOMES[f"part_{outcome}"] for outcome in outcomes)
+    reason = LABELS["shifted"].fill(reason=part.reason, half=half, double=double)
+    return Part("undecided", part.claim, reason, LABELS.table("changes")["shifted"])
 
 
 def _part(outcome: Outcome, kind: str, claim: Text, values: Mapping[str, Words | float]) -> Part:

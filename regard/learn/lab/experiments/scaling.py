@@ -37,24 +37,18 @@ def run(bench: Bench) -> Findings:
     sweep = bench.sweep(arms, ARMS, TRANSFORMER, text_scores(bench))
     at = SIZES.index(100)
     (variance, gradient), (_, scaled) = probes["dot"][at], probes["scaled_dot"][at]
+    factor = variance / probes["dot"][0][0]
     parts = (
-        beyond(
-            Dots(TEXTS["parts.variance_of"], (variance / probes["dot"][0][0],)), 40, TEXTS["parts.variance"], digits=0
-        ),
+        beyond(Dots(TEXTS["parts.variance_of"], (factor,)), 40, TEXTS["parts.variance"], digits=0),
         beyond(Dots(TEXTS["parts.gradient_of"], (scaled / gradient,)), 2, TEXTS["parts.gradient"], digits=1),
         above(sweep.dots("scaled_dot-64"), sweep.dots("dot-64"), TEXTS["parts.training"]),
     )
-    plots = tuple(
-        Plot(
-            title,
-            TEXTS["axis"],
-            tuple(
-                Curve(NAMES[name], tuple((float(d), values[number]) for d, values in zip(SIZES, rows, strict=True)))
-                for name, rows in probes.items()
-            ),
-        )
-        for number, title in enumerate(TEXTS.table("plots").values())
-    )
+
+    def curve(name: str, number: int) -> Curve:
+        return Curve(NAMES[name], tuple((float(d), row[number]) for d, row in zip(SIZES, probes[name], strict=True)))
+
+    titles = TEXTS.table("plots").values()
+    plots = tuple(Plot(title, TEXTS["axis"], tuple(curve(a, n) for a in NAMES)) for n, title in enumerate(titles))
     tables = (_random_table(probes), _softmax_table(), sweep.table(LABELS["after_training"], QUALITY))
     return Findings(Verdict(parts), tables, Graph(plots, TEXTS["caption"], "log", columns=2), (TEXTS["remark"],))
 

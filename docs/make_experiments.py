@@ -33,12 +33,12 @@ keeps what is done.
 - `--quick` takes at most three: it trains one seed of each model at the best rate of the results below, which are
   part of the package, and puts it beside them.
 
-A part of a claim **holds** if every seed of one model is above every seed of the other, by 1 chrF at least (of three
-against three seeds, chance does that once in twenty times). It **does not hold** if that is the other way round, or
-if all seeds lie within 1. Else it is **undecided**, as it is if the worse model was still getting better at the last
-rate tried, or if the outcome was another one with all learning rates halved, or doubled. Means stand with the lowest
-and the highest seed behind them. Models are small and are trained for a minute on sentences of a grammar; what they
-show need not hold for large ones.
+A part of a claim **holds** if every seed of one model is above every seed of the other, and their means are 1 chrF
+apart at least. Of three against three seeds, chance does that once in twenty times: one or two of the parts on this
+page may hold by chance alone. It **does not hold** if that is the other way round, or if all seeds lie within 1. Else
+it is **undecided**, as it is if the worse model was still getting better at the last rate tried, or if the outcome was
+another one with all learning rates halved, or doubled. Means stand with the lowest and the highest seed behind them.
+Models are small and are trained for a minute on sentences of a grammar; what they show need not hold for large ones.
 
 This page and the results in the package are written by `python docs/make_experiments.py FOLDER`.
 `python benchmarks/lab_rates.py FOLDER` makes the folder, and tries every verdict again with all learning rates halved

@@ -35,7 +35,7 @@ def run(bench: Bench) -> Findings:
         return {**translate(run, sources, targets)[1], "shuffled": shuffled["chrF"], "moved": movement(run)}
 
     sweep = bench.sweep({name: transformer(positions=name) for name in NAMES}, NAMES, TRANSFORMER, measure)
-    moved = {arm: f"{sweep.dots(arm, 'moved'):6}" for arm in NAMES}
+    moved = {arm: f"{d:{6 if d.mean < STILL else 1}}" for arm in NAMES for d in [sweep.dots(arm, "moved")]}
     table = sweep.table(
         TEXTS["table"], {ORDERS["plain"]: "chrF", ORDERS["shuffled"]: "shuffled", TEXTS["moved"]: moved}
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import math
 import random
 from pathlib import Path
 
@@ -13,7 +14,7 @@ import regard.learn.lab
 from regard.common.bilingual import Text
 from regard.learn.lab import EXPERIMENTS
 from regard.learn.lab.application import with_sweep
-from regard.learn.lab.bench import Bench
+from regard.learn.lab.bench import Bench, Plan
 from regard.learn.lab.findings import Findings, Graph, Part, Verdict
 from regard.learn.lab.sweep import Dots, Run, Sweep, best_rate
 from regard.learn.lab.verdicts import above, beyond
@@ -136,6 +137,20 @@ def test_verdicts_do_not_depend_on_the_order_of_seeds() -> None:
 
 class _Recipes(Exception):
     """Raised with the digests of an experiment's arms instead of training them."""
+
+
+def test_a_plan_may_score_by_the_loss(tmp_path: Path) -> None:
+    events = [
+        {"event": "train", "update": 1, "time": 10.0, "loss": 1.0},
+        {"event": "valid", "update": 2, "time": 20.0, "loss": math.log(4), "chrf": 12.0},
+        {"event": "valid", "update": 3, "time": 30.0, "loss": None, "chrf": 80.0},
+        {"event": "valid", "update": 4, "time": 40.0, "loss": math.log(2), "chrf": 8.0},
+    ]
+    (tmp_path / "journal.jsonl").write_text("".join(json.dumps(event) + "\n" for event in events), encoding="utf-8")
+    bench = Bench(tmp_path, True, 1, 1, print)
+    assert bench._outcome(tmp_path) == (12.0, 30.0)
+    bench._plan = Plan(4, (1e-3,), by_loss=True)
+    assert bench._outcome(tmp_path) == pytest.approx((50.0, 30.0))
 
 
 def test_what_comes_out_otherwise_with_other_rates_is_undecided(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -38,13 +39,15 @@ Measure = Callable[[Path], Mapping[str, float]]
 class Plan:
     """Plan of a sweep: updates of each run, the learning rates that it begins with, each twice the one before.
 
-    `extra`: the most rates that it goes beyond them; `seeds` at the best rate of each arm.
+    `extra`: the most rates that it goes beyond them; `seeds` at the best rate of each arm. `by_loss`: the score is the
+    probability of a token that the validation loss stands for, in per cent.
     """
 
     updates: int
     rates: tuple[float, ...]
     extra: int = 3
     seeds: int = 3
+    by_loss: bool = False
 
 
 RECURRENT = Plan(1000, (4e-3, 8e-3, 16e-3))
@@ -73,7 +76,7 @@ class Bench:
     digests: dict[str, str] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
-        self._pool, self._updates = TrainingPool(self.workers, self.say), 0
+        self._pool, self._plan = TrainingPool(self.workers, self.say), RECURRENT
 
     def data(self, name: str = "sample") -> Path:
         """Write data for training and testing, once; return their folder."""
@@ -97,17 +100,15 @@ class Bench:
         seed at the best rate of shipped results, whose other seeds join it.
         """
         recipes = {arm: _recipe(values, _files(self.data(data)), plan.updates) for arm, values in arms.items()}
-        self._updates = plan.updates
+        self._plan = plan
         self.digests = {arm: json_digest([values, COMMON, plan.updates, data])[:10] for arm, values in arms.items()}
         shipped = {arm: self._shipped_runs(arm, digest) for arm, digest in self.digests.items()}
         if self.full:
             runs, best = self._search(recipes, plan)
             runs += self._train(recipes, [(a, best[a], self.seed + n) for a in recipes for n in range(1, plan.seeds)])
         else:
-            best = {
-                arm: self.shipped.best[arm] if self.shipped and shipped[arm] else plan.rates[len(plan.rates) // 2]
-                for arm in recipes
-            }
+            middle = plan.rates[len(plan.rates) // 2]
+            best = {a: self.shipped.best[a] if self.shipped and shipped[a] else middle for a in recipes}
             spent = [r.seconds for arm in recipes for r in shipped[arm] if r.rate == best[arm]]
             self._pool.forecast(sum(spent) / max(1, len(spent)) * len(recipes), len(recipes))
             runs = self._train(recipes, [(arm, best[arm], self.seed) for arm in recipes])
@@ -152,13 +153,21 @@ class Bench:
             job.recipe.parent.mkdir(parents=True, exist_ok=True)
             write_text(job.recipe, tomli_w.dumps(Recipe.parse(recipe, arm).model_dump(exclude_none=True)))
         diverged = self._pool.train(jobs)
-        outcomes = [(0.0, 0.0) if job.folder in diverged else _outcome(job.folder) for job in jobs]
+        outcomes = [(0.0, 0.0) if job.folder in diverged else self._outcome(job.folder) for job in jobs]
         return [Run(*key, *outcome) for key, outcome in zip(wanted, outcomes, strict=True)]
 
     def job(self, arm: str, rate: float, seed: int) -> Job:
         """Return a training, in a folder of its own."""
         recipe = self.out / "recipes" / f"{arm}-{rate:.3g}.toml"
-        return Job(arm, recipe, self.out / "runs" / f"{arm}-{rate:.3g}-seed{seed}", seed, self._updates)
+        return Job(arm, recipe, self.out / "runs" / f"{arm}-{rate:.3g}-seed{seed}", seed, self._plan.updates)
+
+    def _outcome(self, folder: Path) -> tuple[float, float]:
+        """Return the best validation score of a run, CIDEr-D of images or else chrF, and its seconds in all."""
+        events, by_loss = read(folder / "journal.jsonl"), self._plan.by_loss
+        rows = [event for event in events if event["event"] == "valid" and event.get("loss") is not None]
+        values = [100 * math.exp(-row["loss"]) if by_loss else row.get("cider", row.get("chrf")) for row in rows]
+        seconds = float(events[-1]["time"] - events[0]["time"]) if events else 0.0
+        return max((value for value in values if value is not None), default=0.0), seconds
 
     def _measure(self, run: Run, measure: Measure) -> Run:
         """Measure a run, once; one that diverged has no scores."""
@@ -170,14 +179,6 @@ class Bench:
             path.parent.mkdir(exist_ok=True)
             write_text(path, json.dumps(measure(folder)) + "\n")
         return replace(run, scores=parse_json(file_bytes(path)))
-
-
-def _outcome(folder: Path) -> tuple[float, float]:
-    """Return the best validation score of a run, CIDEr-D of images or else chrF, and its seconds with validation."""
-    events = read(folder / "journal.jsonl")
-    values = [event.get("cider", event.get("chrf")) for event in events if event["event"] == "valid"]
-    seconds = float(events[-1]["time"] - events[0]["time"]) if events else 0.0
-    return max((value for value in values if value is not None), default=0.0), seconds
 
 
 def _recipe(values: Mapping[str, Any], data: Mapping[str, Any], updates: int) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from regard.learn.lab.measures import QUALITY, text_scores, validation_plot
 from regard.learn.lab.models import recurrent
 from regard.learn.lab.verdicts import above
 
-TEXTS = experiment_texts("teacher_forcing", "names", "milliseconds", "parts")
+TEXTS = experiment_texts("teacher_forcing", "names", "parts")
 NAMES = TEXTS.table("names")
 SHARES = {"forced": 0.0, "mixed": 0.5, "own": 1.0}
 
@@ -23,9 +23,7 @@ def run(bench: Bench) -> Findings:
     arms["forced"] = recurrent()
     sweep = bench.sweep(arms, NAMES, RECURRENT, text_scores(bench))
     forced, mixed, own = (sweep.dots(arm) for arm in arms)
-    seconds = {arm: [run.seconds / RECURRENT.updates for run in sweep.chosen(arm)] for arm in arms}
-    times = {arm: f"{1000 * sum(values) / len(values):.0f}" for arm, values in seconds.items()}
-    table = sweep.table(LABELS["after_training"], {**QUALITY, TEXTS["milliseconds"]: times})
+    table = sweep.table(LABELS["after_training"], QUALITY)
     parts = (above(forced, own, TEXTS["parts.own"]), above(forced, mixed, TEXTS["parts.mixed"]))
     plots = (sweep.plot("chrF"), validation_plot(bench, sweep, LABELS["on_the_way"], "chrf"))
     return Findings(Verdict(parts), (table,), Graph(plots, LABELS["dots"], columns=2))

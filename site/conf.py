@@ -15,6 +15,7 @@ import languages  # noqa: E402
 import live  # noqa: E402
 import llms  # noqa: E402
 import reference  # noqa: E402
+import search_data  # noqa: E402
 from korean_search import SearchBothLanguages  # noqa: E402
 
 import regard  # noqa: E402
@@ -66,5 +67,6 @@ def setup(app: Any) -> None:
     app.connect("build-finished", languages.name_landmarks)
     app.connect("build-finished", languages.write_words)
     app.connect("build-finished", live.write)
+    app.connect("build-finished", search_data.write)
     app.connect("build-finished", hangul.write)
     app.connect("build-finished", llms.write)

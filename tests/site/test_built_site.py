@@ -6,6 +6,7 @@ import functools
 import http.server
 import re
 import threading
+from collections import Counter
 from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
@@ -34,6 +35,37 @@ WORDS = {
     "--no-repeat-ngram": "reference/commands",
 }
 """Words of a search, some of them with particles or in compounds, and a page that is found."""
+WISHES = {
+    "search.html": {
+        "offline": "tutorials/phone",
+        "private": "server",
+        "smartphone": "tutorials/phone",
+        "softmax": "attention",
+        "beam search": "translation",
+        "confidence interval": "tutorials/compare",
+        "po file": "tutorials/strings",
+        "placeholders": "tutorials/strings",
+        "docker": "deploy",
+        "fine-tuning": "training",
+        "alt text": "tutorials/captions",
+        "error bars": "tutorials/compare",
+        "resume training": "training",
+    },
+    "search-ko.html": {
+        "오프라인": "ko/tutorials/phone",
+        "개인정보": "ko/server",
+        "휴대폰": "ko/tutorials/phone",
+        "전화기로": "ko/tutorials/phone",
+        "소프트맥스": "ko/attention",
+        "어텐션은": "ko/attention",
+        "번역 서버": "ko/tutorials/serve",
+        "신뢰구간": "ko/comparison",
+        "도커": "ko/deploy",
+        "빔 서치": "ko/translation",
+        "현지화": "ko/tutorials/strings",
+    },
+}
+"""Searches by wish, in words that the page may not have, and the page that is among the first three results."""
 NOT_FOUND = ["어션텐", "퉤퉤"]
 TRIED = ["index", "ko/index", "tutorials/translator", "ko/tutorials/translator", "reference/http"]
 TRIED += ["glossary", "ko/glossary", "search-ko"]
@@ -159,6 +191,40 @@ def test_search_finds_words_with_particles_and_in_compounds(site: Path, context:
     for word in NOT_FOUND:
         assert page.evaluate(find, word) == [], word
     page.close()
+
+
+@pytest.mark.parametrize("start", WISHES)
+def test_the_first_three_results_hold_the_page_that_is_wished_for(site: Path, context: Any, start: str) -> None:
+    page = context.new_page()
+    page.goto(f"{(site / start).as_uri()}?q=bleu")
+    page.wait_for_selector("#search-results li a")
+    find = "word => Search._performSearch(...Search._parseQuery(word)).map(result => result[0]).reverse().slice(0, 3)"
+    results = {query: page.evaluate(find, query) for query in WISHES[start]}
+    assert {query: pages for query, pages in results.items() if WISHES[start][query] not in pages} == {}
+    page.close()
+
+
+def test_a_result_shows_the_words_in_their_text(site: Path, context: Any, axe: str) -> None:
+    page = context.new_page()
+    page.goto(f"{(site / 'search.html').as_uri()}?q=offline")
+    first = page.locator("#search-results li", has=page.locator("a[href='tutorials/phone.html']"))
+    first.locator("mark", has_text="without a network").wait_for()
+    assert page.locator("#search-results li.kind-text p.summary").count() <= page.locator("#search-results li").count()
+    assert all(len(text) < 300 for text in page.locator("#search-results p.summary").all_text_contents())
+    page.evaluate(axe)
+    violations = page.evaluate("axe.run(document, {resultTypes: ['violations']}).then(r => r.violations)")
+    assert [(v["id"], v["nodes"][0]["html"]) for v in violations] == []
+    page.goto(f"{(site / 'search.html').as_uri()}?q=%3Cimg+src%3Dx%3E+offline+%22")
+    page.wait_for_function("document.querySelector('.search-summary').textContent !== ''")
+    assert page.locator("#search-results img").count() == 0
+    page.close()
+
+
+def test_a_word_has_one_family_of_synonyms() -> None:
+    families = pytest.importorskip("search_data", reason="Sphinx is not installed: pip install '.[site]'").families()
+    words = [word for family in families for word in family]
+    assert all(word == word.lower().strip() and word for word in words)
+    assert [word for word, count in Counter(words).items() if count > 1] == []
 
 
 def _check_the_translator(page: Any) -> None:

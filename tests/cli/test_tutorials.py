@@ -116,6 +116,7 @@ RESULTS = {
     "compare.md": ["compared/report.html", "pair/report.html"],
     "phone.md": ["translator.html", "translator.regard"],
     "serve.md": ["ko-en.regard", "keys.json"],
+    "lesson.md": ["numbers.html", "numbers.ko.html"],
     "inside.md": ["attention.html", "attention.svg", "player.gif", "heads.svg", "block.html"],
 }
 

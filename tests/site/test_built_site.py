@@ -17,7 +17,7 @@ import pytest
 
 pytestmark = pytest.mark.system
 LARGEST = 1_000_000
-OWN = "translator.html"  # a page of its own, tested in tests/js
+OWN = {"translator.html", "numbers.html", "ko/numbers.html"}  # made by the program; tested in tests/js, tests/lessons
 WORDS = {
     "어텐션": "ko/tutorials/inside",
     "어텐션은": "ko/glossary",
@@ -50,6 +50,7 @@ WISHES = {
         "alt text": "tutorials/captions",
         "error bars": "tutorials/compare",
         "resume training": "training",
+        "classroom": "tutorials/lesson",
     },
     "search-ko.html": {
         "오프라인": "ko/tutorials/phone",
@@ -62,6 +63,7 @@ WISHES = {
         "신뢰구간": "ko/comparison",
         "도커": "ko/deploy",
         "빔 서치": "ko/translation",
+        "수업에서": "ko/tutorials/lesson",
         "현지화": "ko/tutorials/strings",
     },
 }
@@ -102,7 +104,9 @@ class _Page(HTMLParser):
 def pages(site: Path) -> dict[str, _Page]:
     """Return all pages of the site by their path."""
     return {
-        path.relative_to(site).as_posix(): _Page(path) for path in sorted(site.rglob("*.html")) if path != site / OWN
+        name: _Page(path)
+        for path in sorted(site.rglob("*.html"))
+        if (name := path.relative_to(site).as_posix()) not in OWN
     }
 
 
@@ -138,6 +142,13 @@ def test_nothing_is_loaded_from_elsewhere(site: Path, pages: dict[str, _Page]) -
 
 def test_every_image_is_described(pages: dict[str, _Page]) -> None:
     assert all(image.get("alt") for page in pages.values() for image in page.images)
+
+
+@pytest.mark.parametrize("name", ["numbers.html", "ko/numbers.html"])
+def test_the_page_of_numbers_is_there_in_both_languages(site: Path, name: str) -> None:
+    text = (site / name).read_text(encoding="utf-8")
+    assert f'<html lang="{"ko" if name.startswith("ko/") else "en"}"' in text
+    assert len(text.encode()) < LARGEST
 
 
 def test_pages_are_small(site: Path, pages: dict[str, _Page]) -> None:

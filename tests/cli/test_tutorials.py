@@ -19,6 +19,7 @@ from command import CAPTIONER, RECURRENT, TRANSFORMER, Command, sets
 from small import folder
 from systems import posix
 
+from regard.learn.samples.corpus import SIZES, korean_english
 from regard.learn.samples.images import image_sample
 from regard.runtime import native
 
@@ -76,8 +77,8 @@ def run(regard: Command, line: str) -> str:
         printed = regard(*tiny(line)[1:]).out
         if " sample " in line:
             shorten()
-        if "--presets rnn,rnn-luong" in line:  # the two models that are there already, in what follows
-            for name, trained in zip(("first", "second"), sorted(Path("compared/runs").iterdir()), strict=True):
+        if "--out sampled" in line:  # the two models that are there already, in what follows
+            for name, trained in zip(("first", "second"), sorted(Path("sampled/runs").iterdir()), strict=True):
                 shutil.copytree(trained, Path("runs") / name)
         return printed
     line = re.sub("^python ", f"{shlex.quote(sys.executable)} ", line)
@@ -97,6 +98,10 @@ def prepare(page: str) -> None:
     """Write what a reader of the page has already: models, or the strings of a program."""
     if page in {"phone.md", "serve.md", "inside.md"}:
         folder(Path("runs") / "first", end=-2.0)
+    if page == "compare.md":
+        pairs = korean_english(sizes={**dict.fromkeys(SIZES, 0), "train": LINES}).splits["train"]
+        lines = "".join(f"{pair.source}\t{pair.target}\n" for pair in pairs)
+        Path("pairs.ko-en.tsv").write_text(lines, encoding="utf-8")
     if page == "inside.md":
         for name, text in {"ko": "나는 집에 간다\n", "en": "I go home\n", "align": "0-0 1-2 2-1\n"}.items():
             Path(f"test.{name}").write_text(text, encoding="utf-8")
@@ -113,7 +118,7 @@ RESULTS = {
     "translator.md": ["runs/first/report.html", "translated.en"],
     "strings.md": ["strings.en-ko.jsonl", "drafts.jsonl", "ko.new.po"],
     "captions.md": ["caption.html"],
-    "compare.md": ["compared/report.html", "pair/report.html"],
+    "compare.md": ["compared/report.html", "sampled/report.html", "pair/report.html"],
     "phone.md": ["translator.html", "translator.regard"],
     "serve.md": ["ko-en.regard", "keys.json"],
     "lesson.md": ["numbers.html", "numbers.ko.html"],

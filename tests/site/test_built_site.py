@@ -48,7 +48,7 @@ WISHES = {
         "docker": "deploy",
         "fine-tuning": "training",
         "alt text": "tutorials/captions",
-        "error bars": "tutorials/compare",
+        "error bars": "comparison",
         "resume training": "training",
         "classroom": "tutorials/lesson",
     },

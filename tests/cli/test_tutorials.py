@@ -165,7 +165,8 @@ def test_strings_become_pairs_and_open_strings_lines(regard: Command) -> None:
         run(regard, line)
     pairs = [json.loads(line) for line in Path("strings.en-ko.jsonl").read_text(encoding="utf-8").splitlines()]
     assert pairs[7] == {"source": "Open file 7 of %d", "target": "7번 파일 %d개"}
-    assert len(pairs) == LINES, "no header, no fuzzy string, no plural forms"
+    assert len(pairs) == LINES + 1, "no header, no fuzzy string, one plural form"
+    assert pairs[-1] == {"source": "files", "target": "파일"}
     drafts = [{"text": 'Öffne "x"\n', "doubtful": False}]
     Path("drafts.jsonl").write_text("\n".join(map(json.dumps, drafts)), encoding="utf-8")
     run(regard, list(lines_of("strings.md"))[4])
@@ -175,3 +176,36 @@ def test_strings_become_pairs_and_open_strings_lines(regard: Command) -> None:
     assert [json.loads(line) for line in Path("open.jsonl").read_text(encoding="utf-8").splitlines()] == [
         {"text": 'Open "file" 7 of %d\n'}
     ]
+
+
+PLURALS = """msgid ""
+msgstr "Plural-Forms: nplurals={count};\\n"
+
+msgid "%d file"
+msgid_plural "%d files"
+{forms}
+"""
+
+
+@pytest.mark.parametrize(("count", "sources"), [(1, ["%d files"]), (2, ["%d file", "%d files"])])
+def test_plural_forms_are_paired_and_filled(regard: Command, count: int, sources: list[str]) -> None:
+    prepare("strings.md")
+    for texts in ([""] * count, [f"%d {n}" for n in range(count)]):
+        forms = "\n".join(f'msgstr[{n}] "{text}"' for n, text in enumerate(texts))
+        Path("ko.po").write_text(PLURALS.format(count=count, forms=forms), encoding="utf-8")
+        for line in list(lines_of("strings.md"))[:2]:
+            run(regard, line)
+        pairs, opened = (Path(name).read_text("utf-8").splitlines() for name in ("strings.en-ko.jsonl", "open.jsonl"))
+        rows = [json.loads(line) for line in [*pairs, *opened]]
+        assert [row.get("source") or row["text"] for row in rows] == sources
+        assert [row.get("target", "") for row in rows] == texts
+    empty = "\n".join(f'msgstr[{n}] ""' for n in range(count))
+    Path("ko.po").write_text(PLURALS.format(count=count, forms=empty), encoding="utf-8")
+    drafts = [{"text": f"%d {n}", "doubtful": n == 1} for n in range(count)]
+    Path("drafts.jsonl").write_text("\n".join(map(json.dumps, drafts)), encoding="utf-8")
+    run(regard, list(lines_of("strings.md"))[4])
+    filled = empty.replace('msgstr[0] ""', 'msgstr[0] "%d 0"')
+    expected = PLURALS.format(count=count, forms=filled).replace('msgid "%d file"', '#, fuzzy\nmsgid "%d file"')
+    assert Path("ko.new.po").read_text(encoding="utf-8").rstrip() == expected.rstrip()
+    if shutil.which("msgfmt"):
+        subprocess.run(["msgfmt", "--check-format", "--output-file", "ko.mo", "ko.new.po"], check=True)

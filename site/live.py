@@ -22,18 +22,18 @@ from regard.visualisation import live
 
 MODEL = Path(__file__).parent / "model" / "ko-en.regard"
 MODULE = Path(regard.__file__).parent / "runtime" / "js" / "regard.js"
-PAGE = "translator.html"
+PAGES = {"en": "translator.html", "ko": "ko/translator.html"}
 NUMBERS = {"en": "numbers.html", "ko": "ko/numbers.html"}
 FILE = re.compile(r'<script type="text/plain" class="file">\s*([^<]+?)\s*</script>')
 DATA = re.compile(r'<script type="application/json" id="data">(.*?)</script>', re.DOTALL)
 
 
-def page(wasm: bytes) -> str:
-    """Return the page that translates with the model, and shows every layer and the search."""
+def page(wasm: bytes, language: str) -> str:
+    """Return the page that translates with the model, and shows every layer and the search; it opens in a language."""
     about = json.loads(MODEL.with_suffix(".json").read_text(encoding="utf-8"))
     trust = about["trust"] and live.Trust(about["trust"]["sentences"], dict(about["trust"]["agreement"]))
     model = live.LiveModel(MODEL.read_bytes(), **{**about, "languages": tuple(about["languages"]), "trust": trust})
-    return live.render_live_page([model], wasm)
+    return live.render_live_page([model], wasm).replace('id="data">{', f'id="data">{{"language": "{language}", ', 1)
 
 
 def write(app: Any, exception: Exception | None) -> None:
@@ -41,8 +41,9 @@ def write(app: Any, exception: Exception | None) -> None:
     if exception is not None or app.builder.name != "html":
         return
     wasm = native.wasm_file().read_bytes()
-    text = page(wasm)
-    (Path(app.outdir) / PAGE).write_text(text, encoding="utf-8")
+    for language, name in PAGES.items():
+        text = page(wasm, language)
+        (Path(app.outdir) / name).write_text(text, encoding="utf-8")
     block = walkthrough_block("I go home", size=2, heads=1)
     for language, name in NUMBERS.items():
         (Path(app.outdir) / name).write_text(block.page(language), encoding="utf-8")

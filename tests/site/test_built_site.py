@@ -17,7 +17,12 @@ import pytest
 
 pytestmark = pytest.mark.system
 LARGEST = 1_000_000
-OWN = {"translator.html", "numbers.html", "ko/numbers.html"}  # made by the program; tested in tests/js, tests/lessons
+OWN = {
+    "translator.html",
+    "ko/translator.html",
+    "numbers.html",
+    "ko/numbers.html",
+}  # made by the program; tested in tests/js, tests/lessons
 WORDS = {
     "어텐션": "ko/tutorials/inside",
     "어텐션은": "ko/glossary",
@@ -218,7 +223,7 @@ def test_the_first_three_results_hold_the_page_that_is_wished_for(site: Path, co
 def test_a_result_shows_the_words_in_their_text(site: Path, context: Any, axe: str) -> None:
     page = context.new_page()
     page.goto(f"{(site / 'search.html').as_uri()}?q=offline")
-    first = page.locator("#search-results li", has=page.locator("a[href='tutorials/phone.html']"))
+    first = page.locator("#search-results li", has=page.locator("a[href^='tutorials/phone.html']"))
     first.locator("mark", has_text="without a network").wait_for()
     assert page.locator("#search-results li.kind-text p.summary").count() <= page.locator("#search-results li").count()
     assert all(len(text) < 300 for text in page.locator("#search-results p.summary").all_text_contents())
@@ -248,6 +253,10 @@ def _check_the_translator(page: Any) -> None:
     assert page.locator("[data-part=lines] path").count() >= 3
     page.fill("#try-input", "")
     page.locator("[data-part=figure]").wait_for(state="hidden")
+    asks = "한국어 문장을" if page.evaluate("document.documentElement.lang") == "ko" else "Type a Korean sentence"
+    page.locator("[data-part=message]", has_text=asks).wait_for()
+    page.fill("#try-input", "나는 집에 간다")
+    page.locator("[data-part=message]").wait_for(state="hidden")
 
 
 @pytest.mark.parametrize("name", ["index.html", "ko/index.html"])
@@ -255,6 +264,21 @@ def test_the_start_page_translates_from_disk(site: Path, context: Any, name: str
     page = context.new_page()
     page.goto((site / name).as_uri())
     _check_the_translator(page)
+    page.close()
+
+
+@pytest.mark.parametrize(("name", "language"), [("index.html", "en"), ("ko/index.html", "ko")])
+def test_the_whole_page_opens_in_the_language_of_the_start_page(
+    site: Path, context: Any, name: str, language: str
+) -> None:
+    """The browser of the context is Korean."""
+    page = context.new_page()
+    page.goto((site / name).as_uri())
+    page.click("#try .note a[href$='translator.html']")
+    page.wait_for_selector(f"html[lang={language}] body")
+    page.wait_for_function(f"document.documentElement.lang === '{language}' && document.title !== ''")
+    button = "English" if language == "ko" else "한국어"
+    assert page.locator("#language").inner_text() == button
     page.close()
 
 

@@ -28,12 +28,17 @@ FILE = re.compile(r'<script type="text/plain" class="file">\s*([^<]+?)\s*</scrip
 DATA = re.compile(r'<script type="application/json" id="data">(.*?)</script>', re.DOTALL)
 
 
-def page(wasm: bytes, language: str) -> str:
-    """Return the page that translates with the model, and shows every layer and the search; it opens in a language."""
+def page(wasm: bytes) -> str:
+    """Return the page that translates with the model, and shows every layer and the search."""
     about = json.loads(MODEL.with_suffix(".json").read_text(encoding="utf-8"))
     trust = about["trust"] and live.Trust(about["trust"]["sentences"], dict(about["trust"]["agreement"]))
     model = live.LiveModel(MODEL.read_bytes(), **{**about, "languages": tuple(about["languages"]), "trust": trust})
-    return live.render_live_page([model], wasm).replace('id="data">{', f'id="data">{{"language": "{language}", ', 1)
+    return live.render_live_page([model], wasm)
+
+
+def opened_in(language: str, text: str) -> str:
+    """Return the page so that it opens in a language, whatever that of the browser is."""
+    return text.replace('id="data">{', f'id="data">{{"language": "{language}", ', 1)
 
 
 def write(app: Any, exception: Exception | None) -> None:
@@ -41,9 +46,9 @@ def write(app: Any, exception: Exception | None) -> None:
     if exception is not None or app.builder.name != "html":
         return
     wasm = native.wasm_file().read_bytes()
+    text = page(wasm)
     for language, name in PAGES.items():
-        text = page(wasm, language)
-        (Path(app.outdir) / name).write_text(text, encoding="utf-8")
+        (Path(app.outdir) / name).write_text(opened_in(language, text), encoding="utf-8")
     block = walkthrough_block("I go home", size=2, heads=1)
     for language, name in NUMBERS.items():
         (Path(app.outdir) / name).write_text(block.page(language), encoding="utf-8")

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import sys
 from collections import Counter
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ else:
 OFTEN = 5
 """Times that a term occurs in a page to be frequent there."""
 SYNONYMS = Path(__file__).parent / "synonyms.toml"
+LANGUAGE = SearchBothLanguages({})
 BLOCKS = (nodes.paragraph, nodes.literal_block, nodes.term)
 
 
@@ -51,9 +53,16 @@ def sections(doctree: nodes.document) -> list[tuple[str, str]]:
 
 def frequent(text: str) -> list[str]:
     """Return the terms of the index that occur often in a text."""
-    language = SearchBothLanguages({})
-    counts = Counter(language.stem(term) for term in language.split(text) if language.word_filter(term.lower()))
+    counts = Counter[str]()
+    for term, count in Counter(LANGUAGE.split(text.lower())).items():
+        if LANGUAGE.word_filter(term):
+            counts[_stem(term)] += count
     return sorted(term for term, count in counts.items() if count >= OFTEN)
+
+
+@cache
+def _stem(term: str) -> str:
+    return LANGUAGE.stem(term)
 
 
 def write(app: Any, exception: Exception | None) -> None:

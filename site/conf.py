@@ -63,6 +63,7 @@ def setup(app: Any) -> None:
     app.connect("source-read", reference.fill)
     app.connect("autodoc-process-docstring", reference.clean_docstring)
     app.connect("doctree-read", llms.summarise)
+    app.connect("doctree-read", search_data.keep)
     app.connect("html-page-context", languages.set_language, priority=400)  # before the theme draws the navigation
     app.connect("build-finished", languages.name_landmarks)
     app.connect("build-finished", languages.write_words)

@@ -51,13 +51,15 @@ def sections(doctree: nodes.document) -> list[tuple[str, str]]:
     return [(anchor, " ".join(parts)) for anchor, parts in texts.items()]
 
 
+def keep(app: Any, doctree: nodes.document) -> None:
+    """Keep the texts of a page when it is read, so that it need not be read again."""
+    app.env.metadata[app.env.docname]["sections"] = sections(doctree)
+
+
 def frequent(text: str) -> list[str]:
     """Return the terms of the index that occur often in a text."""
-    counts = Counter[str]()
-    for term, count in Counter(LANGUAGE.split(text.lower())).items():
-        if LANGUAGE.word_filter(term):
-            counts[_stem(term)] += count
-    return sorted(term for term, count in counts.items() if count >= OFTEN)
+    terms = (_stem(term) for term in LANGUAGE.split(text.lower()) if LANGUAGE.word_filter(term))
+    return sorted(term for term, count in Counter(terms).items() if count >= OFTEN)
 
 
 @cache
@@ -70,13 +72,16 @@ def write(app: Any, exception: Exception | None) -> None:
     if exception is not None or app.builder.name != "html":
         return
     static = Path(app.outdir) / "_static"
-    often = {}
+    often, whole = {}, {}
     for page in sorted(app.env.found_docs):
         path = static / "texts" / f"{page}.js"
         path.parent.mkdir(parents=True, exist_ok=True)
-        texts = sections(app.env.get_doctree(page))
-        often[page] = frequent(" ".join(text for _, text in texts))
+        texts = app.env.metadata[page]["sections"]
+        whole[page] = " ".join(text for _, text in texts)
+        often[page] = frequent(whole[page])
         path.write_text(f"texts[{json.dumps(page)}] = {json.dumps(texts, ensure_ascii=False)};\n", encoding="utf-8")
-    data = {"synonyms": families(), "often": often}
+    phrases = [word for family in families() for word in family if " " in word]
+    holding = {phrase: [page for page, text in whole.items() if phrase in text.lower()] for phrase in phrases}
+    data = {"synonyms": families(), "phrases": holding, "often": often}
     script = "".join(f"window.{name} = {json.dumps(value, ensure_ascii=False)};\n" for name, value in data.items())
     (static / "search-data.js").write_text(script, encoding="utf-8")

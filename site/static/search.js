@@ -32,7 +32,7 @@ window.texts = {};
     return groups.map((group) => group.map((word) => ({ word, terms: queryTerms(word) })).filter(({ terms }) => terms.length)).filter((group) => group.length);
   };
 
-  // The numbers of the pages that hold a term, and whether only a part of a word is the term.
+  // The numbers of the pages that hold a phrase of the synonyms, or a term, and whether only a part of a word is the term.
   const pagesWith = (term) => {
     const tables = [Search._index.terms, Search._index.titleterms];
     const numbers = (keys) => new Set(tables.flatMap((table) => keys.flatMap((key) => (Object.hasOwn(table, key) ? table[key] : []))));
@@ -57,7 +57,8 @@ window.texts = {};
   const matchesOf = (group) => {
     const found = new Map();
     group.forEach((alternative, rank) => {
-      const hits = alternative.terms.map(pagesWith);
+      const holding = window.phrases[alternative.word]?.map((name) => Search._index.docnames.indexOf(name));
+      const hits = holding ? [{ pages: new Set(holding) }] : alternative.terms.map(pagesWith);
       for (const page of hits[0].pages) {
         if (!hits.every(({ pages }) => pages.has(page))) continue;
         const { title, beginning, often, headings } = outlineOf(page);
@@ -76,7 +77,7 @@ window.texts = {};
   Search._performSearch = (query) => {
     document.getElementById("search-progress")?.replaceChildren();
     const { docnames, titles, filenames } = Search._index, groups = groupsOf(query), found = groups.map(matchesOf);
-    words = groups.flat().flatMap(({ word, terms }) => (isHangul(word) ? [word.replace(new RegExp(`(?<=..)(?:${PARTICLES})$`, "u"), "")] : [word, ...(terms.length === 1 ? terms : [])]));
+    words = groups.flat().flatMap(({ word, terms }) => (isHangul(word) ? [word.replace(new RegExp(`(?<=..)(?:${PARTICLES})$`, "u"), "")] : /\s/.test(word) ? [word] : [word, ...terms]));
     const own = (name) => (name.startsWith("ko/") === korean ? 100 : korean && !docnames.includes(`ko/${name}`) ? 95 : 0);
     const pages = [...(found[0]?.keys() ?? [])].filter((page) => found.every((matches) => matches.has(page)));
     const results = pages.map((page) => {

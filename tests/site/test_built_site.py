@@ -43,6 +43,7 @@ WORDS = {
 WISHES = {
     "search.html": {
         "offline": "tutorials/phone",
+        "without a network": "page",
         "private": "server",
         "smartphone": "tutorials/phone",
         "softmax": "attention",

@@ -57,8 +57,9 @@ window.texts = {};
   const matchesOf = (group) => {
     const found = new Map();
     group.forEach((alternative, rank) => {
-      const holding = window.phrases[alternative.word]?.map((name) => Search._index.docnames.indexOf(name));
-      const hits = holding ? [{ pages: new Set(holding) }] : alternative.terms.map(pagesWith);
+      const hits = Object.hasOwn(window.phrases, alternative.word)
+        ? [{ pages: new Set(window.phrases[alternative.word].map((name) => Search._index.docnames.indexOf(name))) }]
+        : alternative.terms.map(pagesWith);
       for (const page of hits[0].pages) {
         if (!hits.every(({ pages }) => pages.has(page))) continue;
         const { title, beginning, often, headings } = outlineOf(page);

@@ -234,6 +234,9 @@ def test_a_result_shows_the_words_in_their_text(site: Path, context: Any, axe: s
     page.goto(f"{(site / 'search.html').as_uri()}?q=%3Cimg+src%3Dx%3E+offline+%22")
     page.wait_for_function("document.querySelector('.search-summary').textContent !== ''")
     assert page.locator("#search-results img").count() == 0
+    find = "word => Search._performSearch(...Search._parseQuery(word)).length"
+    for word in ("constructor", "__proto__", "(", "c++ \\", "\U0001f600", " ", "a" * 5000, "한" * 2000):
+        assert page.evaluate(find, word) >= 0, word
     page.close()
 
 

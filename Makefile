@@ -100,6 +100,7 @@ page: .venv/ready  ## all that is trained for the documentation: the model of th
 	$(BIN)/regard export runs/demo/ko-en --to page build/translator.html
 	$(BIN)/python site/live.py build/translator.html
 	$(BIN)/regard show runs/demo/ko-en "선생님이 왔을 때 나는 도서관에서 책을 읽고 있었다" --out docs/images/attention.svg
+	$(BIN)/python docs/make_korean_figures.py
 	$(BIN)/regard train $(SAMPLE) --preset rnn-bahdanau $(SMALL) --out runs/demo/bahdanau
 	$(BIN)/regard show runs/demo/bahdanau "나는 빵을 먹고 있었다" --view player --out docs/images/player.svg
 

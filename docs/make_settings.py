@@ -38,6 +38,14 @@ This page is written by `python docs/make_settings.py`.
 """
 
 
+GUIDES = {
+    "score": ("formulas", "models.md#attention-and-its-scores"),
+    "order": ("formulas", "models.md#recurrent-with-attention"),
+    "context": ("formulas", "models.md#recurrent-without-attention"),
+}
+"""Settings of encoders and decoders, by the last part of their key, and where a guide has their formulas."""
+
+
 def rows(kind: type[Settings], prefix: str = "") -> Iterator[tuple[str, str, str]]:
     """Yield key, default and meaning of every setting, with nested tables; a table of several kinds once per kind."""
     for name, field in kind.model_fields.items():
@@ -53,9 +61,16 @@ def rows(kind: type[Settings], prefix: str = "") -> Iterator[tuple[str, str, str
 def text() -> str:
     """Return the whole page."""
     lines = [
-        f"| `{key}` | {default} | {meaning.replace('|', chr(92) + '|')} |" for key, default, meaning in rows(Recipe)
+        f"| `{key}` | {default} | {meaning.replace('|', chr(92) + '|')}{_guide(key)} |"
+        for key, default, meaning in rows(Recipe)
     ]
     return HEAD + "\n".join(lines) + "\n"
+
+
+def _guide(key: str) -> str:
+    """Return a link to the formulas of a setting of the model."""
+    name = key.rpartition(".")[2]
+    return ": [{}]({})".format(*GUIDES[name]) if key.startswith("model.") and name in GUIDES else ""
 
 
 def _default(value: Any) -> str:

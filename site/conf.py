@@ -15,6 +15,7 @@ import languages  # noqa: E402
 import live  # noqa: E402
 import llms  # noqa: E402
 import reference  # noqa: E402
+import search_data  # noqa: E402
 from korean_search import SearchBothLanguages  # noqa: E402
 
 import regard  # noqa: E402
@@ -62,9 +63,11 @@ def setup(app: Any) -> None:
     app.connect("source-read", reference.fill)
     app.connect("autodoc-process-docstring", reference.clean_docstring)
     app.connect("doctree-read", llms.summarise)
+    app.connect("doctree-read", search_data.keep)
     app.connect("html-page-context", languages.set_language, priority=400)  # before the theme draws the navigation
     app.connect("build-finished", languages.name_landmarks)
     app.connect("build-finished", languages.write_words)
     app.connect("build-finished", live.write)
+    app.connect("build-finished", search_data.write)
     app.connect("build-finished", hangul.write)
     app.connect("build-finished", llms.write)

@@ -1,4 +1,4 @@
-"""The sample's model on the start page, and the page that shows all of it, from the model in site/model.
+"""Pages that the program makes: the translator of the start page, with the model in site/model, and a page of numbers.
 
 From a server the start page loads `regard.wasm` and `model.regard`; from disk it may not: it gets both from `files.js`.
 
@@ -16,12 +16,14 @@ from pathlib import Path
 from typing import Any
 
 import regard
+from regard.learn import walkthrough_block
 from regard.runtime import native
 from regard.visualisation import live
 
 MODEL = Path(__file__).parent / "model" / "ko-en.regard"
 MODULE = Path(regard.__file__).parent / "runtime" / "js" / "regard.js"
-PAGE = "translator.html"
+PAGES = {"en": "translator.html", "ko": "ko/translator.html"}
+NUMBERS = {"en": "numbers.html", "ko": "ko/numbers.html"}
 FILE = re.compile(r'<script type="text/plain" class="file">\s*([^<]+?)\s*</script>')
 DATA = re.compile(r'<script type="application/json" id="data">(.*?)</script>', re.DOTALL)
 
@@ -34,13 +36,22 @@ def page(wasm: bytes) -> str:
     return live.render_live_page([model], wasm)
 
 
+def opened_in(language: str, text: str) -> str:
+    """Return the page so that it opens in a language, whatever that of the browser is."""
+    return text.replace('id="data">{', f'id="data">{{"language": "{language}", ', 1)
+
+
 def write(app: Any, exception: Exception | None) -> None:
-    """Write the page, and beside the start page the files of its translator, which are those of the page."""
+    """Write the pages, and beside the start page the files of its translator, which are those of the first."""
     if exception is not None or app.builder.name != "html":
         return
     wasm = native.wasm_file().read_bytes()
     text = page(wasm)
-    (Path(app.outdir) / PAGE).write_text(text, encoding="utf-8")
+    for language, name in PAGES.items():
+        (Path(app.outdir) / name).write_text(opened_in(language, text), encoding="utf-8")
+    block = walkthrough_block("I go home", size=2, heads=1)
+    for language, name in NUMBERS.items():
+        (Path(app.outdir) / name).write_text(block.page(language), encoding="utf-8")
     folder = Path(app.outdir) / "_static" / "translator"
     folder.mkdir(parents=True, exist_ok=True)
     contents = {"regard.wasm": wasm, "model.regard": MODEL.read_bytes()}

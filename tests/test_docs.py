@@ -5,11 +5,14 @@ from __future__ import annotations
 import doctest
 import pkgutil
 import re
+import warnings
 from pathlib import Path
 
 import pytest
+from small import folder
 
 import regard.learn.lessons.soft_dictionary
+from regard.common.errors import LineWarning
 
 ROOT = Path(__file__).parent.parent
 LOGS = sorted(ROOT.glob("docs/log/*.md"))  # they keep the names of their time
@@ -26,6 +29,21 @@ def test_the_doctests_of_a_page_pass(page: Path) -> None:
     output = list[str]()
     result = doctest.DocTestRunner(verbose=False).run(script, out=output.append)
     assert result.failed == 0, "".join(output)
+
+
+def test_the_page_of_markup_translates_its_document(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A block that is no doctest, since it needs a model, after the doctest before it."""
+    folder(tmp_path / "runs" / "first", end=2.0)
+    monkeypatch.chdir(tmp_path)
+    page = (ROOT / "docs" / "markup.md").read_text(encoding="utf-8")
+    first, second = re.findall(r"```python\n(.*?)```", page, re.DOTALL)[:2]
+    names: dict[str, object] = {}
+    for example in doctest.DocTestParser().get_examples(first):
+        exec(example.source, names)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", LineWarning)  # the model is untrained
+        exec(compile(second, "markup.md", "exec"), names)
+    assert names["translations"]
 
 
 def test_the_doctests_of_the_soft_dictionary_pass() -> None:

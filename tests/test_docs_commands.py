@@ -16,6 +16,9 @@ from pathlib import Path
 import pytest
 import reference
 
+from regard.common.settings import merge
+from regard.training import Recipe, preset
+
 if sys.version_info >= (3, 11):
     import tomllib
 else:
@@ -79,9 +82,12 @@ def test_python_is_python(page: Path) -> None:
 
 
 @pytest.mark.parametrize("page", _with(PAGES, "toml"), ids=lambda page: page.name)
-def test_toml_is_toml(page: Path) -> None:
+def test_toml_is_a_recipe(page: Path) -> None:
+    """All settings exist and have values that training accepts, over the preset that the block names."""
     for block in _blocks(page, "toml"):
-        assert tomllib.loads(block)
+        values = tomllib.loads(block)
+        assert values
+        Recipe.parse(merge(preset(values.pop("preset", "transformer-small")), values), page.name)
 
 
 @pytest.mark.parametrize("page", _with(PAGES, "json"), ids=lambda page: page.name)

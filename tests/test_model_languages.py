@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +47,21 @@ ENGLISH = [line for line in SENTENCES if line.isascii()]
 def _write(path: Path, lines: list[str], times: int = 15) -> Path:
     path.write_text("".join(f"{line} {n}\n" for n in range(times) for line in lines), encoding="utf-8")
     return path
+
+
+def test_the_example_of_the_training_page_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = Path(__file__).parents[1] / "docs" / "training.md"
+    code = re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)[1]
+    for name, pair in (("python", ("ko", "en")), ("de-en", ("de", "en"))):
+        run = folder(tmp_path / "runs" / name, languages=pair)
+        save_language_id(run, LanguageId.learn({pair[0]: KOREAN * 20, pair[1]: ENGLISH * 20}))
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, Any] = {}
+    exec(compile(code, str(page), "exec"), names)
+    assert capsys.readouterr().out.startswith("('ko', 'en')\n[('ko', 0.")
+    assert sorted(names["together"].profiles) == ["de", "en", "ko"]
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import runpy
 from pathlib import Path
 
 import pytest
@@ -76,6 +77,20 @@ def test_the_two_lists_of_other_toolkits_have_the_same_rows() -> None:
     pages = [_read(DOCS / page) for page in ("coming-from.md", "ko/coming-from.md")]
     code = [[re.findall(r"`[^`]*`", row) for row in re.findall(r"^\| ([^|]*)\|", page, re.MULTILINE)] for page in pages]
     assert code[0] == code[1]
+
+
+def test_korean_figures_are_those_of_the_english_ones() -> None:
+    """Their font aside, which depends on the version of the package that subsets it."""
+    script = runpy.run_path(str(DOCS / "make_korean_figures.py"))
+    written = {path.stem for path in (DOCS / "images" / "ko").glob("*.svg")}
+    assert written == set(script["TEXTS"])
+    for name in written:
+        shown = _read(DOCS / "images" / "ko" / f"{name}.svg")
+        assert script["FACE"].sub("", shown) == script["FACE"].sub("", script["relabel"](name)), (
+            f"{name}: run python docs/make_korean_figures.py"
+        )
+        labels = {text for _, text in script["TEXT"].findall(shown)}
+        assert not [text for text in labels if re.search(r"layer|source|target|weight|attention|\bfrom\b", text)]
 
 
 def test_own_scripts_are_short() -> None:

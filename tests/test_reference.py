@@ -68,6 +68,18 @@ def test_every_setting_is_described() -> None:
     assert not missing
 
 
+def test_every_score_has_its_formula_which_the_settings_link() -> None:
+    from regard.attention import SCORES
+
+    docs = ROOT / "docs"
+    table = (docs / "models.md").read_text(encoding="utf-8").split("## Attention and its scores")[1].split("\n## ")[0]
+    names = re.findall(r"^\| `(\w+)` \| \S", table, re.MULTILINE)
+    assert sorted(names[1:]) == sorted(SCORES), "below the head of the table"
+    rows = re.findall(r"^\| `model\.\w+\.score` .*$", (docs / "settings.md").read_text(encoding="utf-8"), re.MULTILINE)
+    assert rows
+    assert all("(models.md#attention-and-its-scores)" in row for row in rows)
+
+
 def test_every_endpoint_is_described() -> None:
     page = reference.http()
     for path in re.findall(r"^## (.*)$", page, re.MULTILINE):

@@ -1,12 +1,134 @@
-// Adds the beginning of its page to each result of a search; Sphinx would fetch the pages, which one from disk may not.
+// Replaces the search of Sphinx over Sphinx's index: synonyms, pages ordered by where the words stand, and an excerpt of each
+// page with the words marked. Texts come as scripts, since a page from disk may not fetch.
+window.texts = {};
 (() => {
-  const results = document.getElementById("search-results");
-  if (!results) return;
-  new MutationObserver(() => {
-    for (const item of results.querySelectorAll("li:not([data-done])")) {
-      const summary = window.summaries[item.querySelector("a")?.getAttribute("href")?.split(/[#?]/)[0]];
-      if (summary) item.append(Object.assign(document.createElement("p"), { className: "summary", textContent: summary }));
-      item.dataset.done = "";
+  const list = document.getElementById("search-results");
+  if (!list) return;
+  const PLACES = { title: 30, heading: 15, beginning: 10, often: 8, text: 5 };
+  const KINDS = [[/^(ko\/)?tutorials\//, 6], [/^log/, -20], [/^experiments/, -4], [/^(ko\/)?(coming-from|glossary|guides|index)$/, -2], [/^reference\//, 0], [/./, 2]];
+  const PARTICLES = "에서는|에서|에게|으로|부터|까지|보다|은|는|이|가|을|를|의|에|로|와|과|도|만";
+  const [SYNONYM, PARTIAL, EXACT_NAME, LENGTH] = [0.9, 0.4, 12, 200];
+  const korean = document.documentElement.lang === "ko", stemmer = new Stemmer();
+  const isHangul = (text) => /[가-힣]/.test(text);
+  const escaped = (text) => text.replace(/[.*+?^${}()|[\]\\]/g, "\\$&");
+  const stem = (term) => (isHangul(term) ? term : stemmer.stemWord(term));
+  const queryTerms = (text) => splitQuery(text.toLowerCase()).filter((term) => !stopwords.has(term)).map(stem);
+  const textTerms = (text) => new Set((text.toLowerCase().match(/[가-힣]+|(?:(?![가-힣])[\p{L}\p{N}_])+/gu) ?? []).flatMap((word) =>
+    isHangul(word) ? [...word].flatMap((letter, i) => [`~${letter}~`, ...(i ? [`~${word[i - 1]}${letter}`] : [])]) : [stem(word)]));
+
+  // A query as groups; a page has to match an alternative of each. The first alternative is the reader's own word.
+  const groupsOf = (query) => {
+    const groups = [];
+    let rest = ` ${query.toLowerCase()} `;
+    const words = window.synonyms.flatMap((family) => family.map((word) => [word, family])).sort((a, b) => b[0].length - a[0].length);
+    for (const [word, family] of words) {
+      const end = isHangul(word) ? `(?:${PARTICLES})?(?![가-힣])` : "(?:s|es)?(?![\\p{L}\\p{N}])";
+      const pattern = new RegExp((isHangul(word) ? "" : "(?<![\\p{L}\\p{N}])") + escaped(word) + end, "u");
+      if (!pattern.test(rest)) continue;
+      rest = rest.replace(pattern, " ");
+      groups.push([word, ...family.filter((other) => other !== word)]);
     }
-  }).observe(results, { childList: true, subtree: true });
+    for (const word of rest.split(/\s+/)) groups.push([word]);
+    return groups.map((group) => group.map((word) => ({ word, terms: queryTerms(word) })).filter(({ terms }) => terms.length)).filter((group) => group.length);
+  };
+
+  // The numbers of the pages that hold a phrase of the synonyms, or a term, and whether only a part of a word is the term.
+  const pagesWith = (term) => {
+    const tables = [Search._index.terms, Search._index.titleterms];
+    const numbers = (keys) => new Set(tables.flatMap((table) => keys.flatMap((key) => (Object.hasOwn(table, key) ? table[key] : []))));
+    const pages = numbers([term]);
+    if (pages.size || isHangul(term) || term.length < 3) return { pages, isPartial: false };
+    return { pages: numbers([...new Set(tables.flatMap(Object.keys))].filter((key) => key.includes(term))), isPartial: true };
+  };
+
+  let outlines; // of each page: terms of its title and beginning, and its headings with theirs
+  const outlineOf = (page) => {
+    outlines ??= Search._index.docnames.map((name, number) => ({ title: textTerms(Search._index.titles[number]), beginning: textTerms(window.summaries[`${name}.html`] ?? ""), often: new Set(window.often[name]), headings: [] }));
+    if (!outlines.isComplete) {
+      for (const [title, uses] of Object.entries(Search._index.alltitles)) {
+        for (const [number, anchor] of uses) if (anchor !== null && title !== Search._index.titles[number]) outlines[number].headings.push({ title, anchor, terms: textTerms(title) });
+      }
+      outlines.isComplete = true;
+    }
+    return outlines[page];
+  };
+  const holds = (set, { terms }) => terms.every((term) => set.has(term));
+
+  const matchesOf = (group) => {
+    const found = new Map();
+    group.forEach((alternative, rank) => {
+      const hits = Object.hasOwn(window.phrases, alternative.word)
+        ? [{ pages: new Set(window.phrases[alternative.word].map((name) => Search._index.docnames.indexOf(name))) }]
+        : alternative.terms.map(pagesWith);
+      for (const page of hits[0].pages) {
+        if (!hits.every(({ pages }) => pages.has(page))) continue;
+        const { title, beginning, often, headings } = outlineOf(page);
+        const matching = headings.filter(({ terms }) => holds(terms, alternative));
+        const place = holds(title, alternative) ? "title" : matching.length ? "heading" : holds(beginning, alternative) ? "beginning" : holds(often, alternative) ? "often" : "text";
+        let score = PLACES[place] * (rank ? SYNONYM : 1) * (hits.some(({ isPartial }) => isPartial) ? PARTIAL : 1);
+        if (place === "title") score += (10 * alternative.terms.length) / title.size;
+        if (!found.has(page) || score > found.get(page).score) found.set(page, { score, place, headings: matching });
+      }
+    });
+    return found;
+  };
+
+  const named = (query) => (/\S\s+\S/.test(query) ? [] : [...new Set(splitQuery(query.toLowerCase()))].filter((term) => !isHangul(term) && term.length > 2));
+  let words = [];
+  Search._performSearch = (query) => {
+    document.getElementById("search-progress")?.replaceChildren();
+    const { docnames, titles, filenames } = Search._index, groups = groupsOf(query), found = groups.map(matchesOf);
+    words = groups.flat().flatMap(({ word, terms }) => (isHangul(word) ? [word.replace(new RegExp(`(?<=..)(?:${PARTICLES})$`, "u"), "")] : /\s/.test(word) ? [word] : [word, ...terms]));
+    const own = (name) => (name.startsWith("ko/") === korean ? 100 : korean && !docnames.includes(`ko/${name}`) ? 95 : 0);
+    const pages = [...(found[0]?.keys() ?? [])].filter((page) => found.every((matches) => matches.has(page)));
+    const results = pages.map((page) => {
+      const matches = found.map((one) => one.get(page)), name = docnames[page];
+      const heading = matches.every(({ place }) => place === "title") ? undefined
+        : outlineOf(page).headings.map((one) => ({ ...one, count: matches.filter(({ headings }) => headings.some(({ anchor }) => anchor === one.anchor)).length })).filter(({ count }) => count).sort((a, b) => b.count - a.count)[0];
+      const score = matches.reduce((sum, match) => sum + match.score, 0) + KINDS.find(([pattern]) => pattern.test(name))[1] + own(name);
+      return [name, heading ? `${titles[page]} > ${heading.title}` : titles[page], heading ? `#${heading.anchor}` : "", null, score, filenames[page], "text"];
+    });
+    const terms = named(query);
+    for (const term of terms) {
+      for (const result of Search.performObjectSearch(term, new Set(terms))) {
+        result[4] += result[4] >= EXACT_NAME ? 100 : 50;
+        if (!results.some(([name, , anchor]) => name === result[0] && anchor === result[2])) results.push(result);
+      }
+    }
+    return results.sort((a, b) => a[4] - b[4] || b[0].localeCompare(a[0]));
+  };
+
+  const excerpt = (page, anchor) => {
+    const pattern = new RegExp(words.map((word) => (isHangul(word) ? escaped(word) : `(?<![\\p{L}\\p{N}])${escaped(word)}\\p{L}*`)).join("|"), "giu");
+    const sections = window.texts[page], own = sections.filter(([id]) => `#${id}` === anchor);
+    const [, text] = [...own, ...sections].find(([, content]) => content.search(pattern) >= 0) ?? [...own, ...sections][0] ?? ["", ""];
+    const at = Math.max(text.search(pattern), 0), start = at < LENGTH - 60 ? 0 : text.indexOf(" ", at - 80) + 1;
+    const end = text.length <= start + LENGTH ? text.length : Math.max(text.lastIndexOf(" ", start + LENGTH), at + 20);
+    const node = Object.assign(document.createElement("p"), { className: "summary" }), shown = text.slice(start, end);
+    let last = 0;
+    if (start) node.append("… ");
+    for (const match of shown.matchAll(pattern)) {
+      node.append(shown.slice(last, match.index), Object.assign(document.createElement("mark"), { textContent: match[0] }));
+      last = match.index + match[0].length;
+    }
+    node.append(shown.slice(last), end < text.length ? " …" : "");
+    return node;
+  };
+  const texts = new Map(); // the scripts that are loaded, or being loaded
+  const load = (page) => {
+    if (!texts.has(page)) {
+      texts.set(page, new Promise((done) => {
+        const script = Object.assign(document.createElement("script"), { src: `_static/texts/${page}.js`, onload: () => done(true), onerror: () => done(false) });
+        document.body.append(script);
+      }));
+    }
+    return texts.get(page);
+  };
+  new MutationObserver(() => {
+    for (const item of list.querySelectorAll("li.kind-text:not([data-done])")) {
+      const [page, anchor = ""] = item.querySelector("a").getAttribute("href").split(/(?=#)/);
+      item.dataset.done = "";
+      load(page.replace(/\.html$/, "")).then((isLoaded) => isLoaded && item.append(excerpt(page.replace(/\.html$/, ""), anchor)));
+    }
+  }).observe(list, { childList: true, subtree: true });
 })();

@@ -43,7 +43,12 @@
     input.style.height = "auto";
     input.style.height = `${input.scrollHeight + 2}px`;
     figure.hidden = !text || !translator;
-    if (figure.hidden) { output.textContent = ""; message.hidden = true; return; }
+    if (figure.hidden) {
+      output.textContent = "";
+      message.hidden = false; // without a translator it says that the model is being loaded
+      if (translator) message.textContent = korean ? "한국어 문장을 입력하면 여기에서 번역합니다." : "Type a Korean sentence, and its translation appears here.";
+      return;
+    }
     const [translation] = translator.translate(text, { attention: "cross", alignments: true });
     output.textContent = translation.text;
     message.hidden = !translation.doubtful;

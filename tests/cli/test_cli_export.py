@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
+import re
 import shutil
 import sys
 from pathlib import Path
@@ -57,6 +60,17 @@ def test_an_export_translates_like_the_run(regard: Command, transformer: Path) -
         [translation.score for translation in native], abs=1e-3
     )
     assert (Path("there") / "joint.model").read_bytes() == (transformer / "joint.model").read_bytes()
+
+
+def test_the_python_of_the_page_runs(regard: Command, transformer: Path) -> None:
+    page = Path(__file__).parents[2] / "docs" / "interchange.md"
+    (code,) = re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
+    regard("export", transformer, "first-int8", "--to", "ctranslate2", "--source", _write_lines("lines.ko"))
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        exec(compile(code, str(page), "exec"), {})
+    expected = regard("translate", transformer, "--beam", "2", stdin="나는 집에 간다\n".encode()).out
+    assert printed.getvalue().split()[:3] == expected.split()[:3]
 
 
 def test_the_default_folder_is_in_the_run(regard: Command, transformer: Path) -> None:

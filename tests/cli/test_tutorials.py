@@ -19,6 +19,7 @@ from command import CAPTIONER, RECURRENT, TRANSFORMER, Command, sets
 from small import folder
 from systems import posix
 
+from regard.learn.samples.corpus import SIZES, korean_english
 from regard.learn.samples.images import image_sample
 from regard.runtime import native
 
@@ -76,8 +77,8 @@ def run(regard: Command, line: str) -> str:
         printed = regard(*tiny(line)[1:]).out
         if " sample " in line:
             shorten()
-        if "--presets rnn,rnn-luong" in line:  # the two models that are there already, in what follows
-            for name, trained in zip(("first", "second"), sorted(Path("compared/runs").iterdir()), strict=True):
+        if "--out sampled" in line:  # the two models that are there already, in what follows
+            for name, trained in zip(("first", "second"), sorted(Path("sampled/runs").iterdir()), strict=True):
                 shutil.copytree(trained, Path("runs") / name)
         return printed
     line = re.sub("^python ", f"{shlex.quote(sys.executable)} ", line)
@@ -97,6 +98,10 @@ def prepare(page: str) -> None:
     """Write what a reader of the page has already: models, or the strings of a program."""
     if page in {"phone.md", "serve.md", "inside.md"}:
         folder(Path("runs") / "first", end=-2.0)
+    if page == "compare.md":
+        pairs = korean_english(sizes={**dict.fromkeys(SIZES, 0), "train": LINES}).splits["train"]
+        lines = "".join(f"{pair.source}\t{pair.target}\n" for pair in pairs)
+        Path("pairs.ko-en.tsv").write_text(lines, encoding="utf-8")
     if page == "inside.md":
         for name, text in {"ko": "나는 집에 간다\n", "en": "I go home\n", "align": "0-0 1-2 2-1\n"}.items():
             Path(f"test.{name}").write_text(text, encoding="utf-8")
@@ -113,9 +118,10 @@ RESULTS = {
     "translator.md": ["runs/first/report.html", "translated.en"],
     "strings.md": ["strings.en-ko.jsonl", "drafts.jsonl", "ko.new.po"],
     "captions.md": ["caption.html"],
-    "compare.md": ["compared/report.html", "pair/report.html"],
+    "compare.md": ["compared/report.html", "sampled/report.html", "pair/report.html"],
     "phone.md": ["translator.html", "translator.regard"],
     "serve.md": ["ko-en.regard", "keys.json"],
+    "lesson.md": ["numbers.html", "numbers.ko.html"],
     "inside.md": ["attention.html", "attention.svg", "player.gif", "heads.svg", "block.html"],
 }
 
@@ -159,7 +165,8 @@ def test_strings_become_pairs_and_open_strings_lines(regard: Command) -> None:
         run(regard, line)
     pairs = [json.loads(line) for line in Path("strings.en-ko.jsonl").read_text(encoding="utf-8").splitlines()]
     assert pairs[7] == {"source": "Open file 7 of %d", "target": "7번 파일 %d개"}
-    assert len(pairs) == LINES, "no header, no fuzzy string, no plural forms"
+    assert len(pairs) == LINES + 1, "no header, no fuzzy string, one plural form"
+    assert pairs[-1] == {"source": "files", "target": "파일"}
     drafts = [{"text": 'Öffne "x"\n', "doubtful": False}]
     Path("drafts.jsonl").write_text("\n".join(map(json.dumps, drafts)), encoding="utf-8")
     run(regard, list(lines_of("strings.md"))[4])
@@ -169,3 +176,36 @@ def test_strings_become_pairs_and_open_strings_lines(regard: Command) -> None:
     assert [json.loads(line) for line in Path("open.jsonl").read_text(encoding="utf-8").splitlines()] == [
         {"text": 'Open "file" 7 of %d\n'}
     ]
+
+
+PLURALS = """msgid ""
+msgstr "Plural-Forms: nplurals={count};\\n"
+
+msgid "%d file"
+msgid_plural "%d files"
+{forms}
+"""
+
+
+@pytest.mark.parametrize(("count", "sources"), [(1, ["%d files"]), (2, ["%d file", "%d files"])])
+def test_plural_forms_are_paired_and_filled(regard: Command, count: int, sources: list[str]) -> None:
+    prepare("strings.md")
+    for texts in ([""] * count, [f"%d {n}" for n in range(count)]):
+        forms = "\n".join(f'msgstr[{n}] "{text}"' for n, text in enumerate(texts))
+        Path("ko.po").write_text(PLURALS.format(count=count, forms=forms), encoding="utf-8")
+        for line in list(lines_of("strings.md"))[:2]:
+            run(regard, line)
+        pairs, opened = (Path(name).read_text("utf-8").splitlines() for name in ("strings.en-ko.jsonl", "open.jsonl"))
+        rows = [json.loads(line) for line in [*pairs, *opened]]
+        assert [row.get("source") or row["text"] for row in rows] == sources
+        assert [row.get("target", "") for row in rows] == texts
+    empty = "\n".join(f'msgstr[{n}] ""' for n in range(count))
+    Path("ko.po").write_text(PLURALS.format(count=count, forms=empty), encoding="utf-8")
+    drafts = [{"text": f"%d {n}", "doubtful": n == 1} for n in range(count)]
+    Path("drafts.jsonl").write_text("\n".join(map(json.dumps, drafts)), encoding="utf-8")
+    run(regard, list(lines_of("strings.md"))[4])
+    filled = empty.replace('msgstr[0] ""', 'msgstr[0] "%d 0"')
+    expected = PLURALS.format(count=count, forms=filled).replace('msgid "%d file"', '#, fuzzy\nmsgid "%d file"')
+    assert Path("ko.new.po").read_text(encoding="utf-8").rstrip() == expected.rstrip()
+    if shutil.which("msgfmt"):
+        subprocess.run(["msgfmt", "--check-format", "--output-file", "ko.mo", "ko.new.po"], check=True)

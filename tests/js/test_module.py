@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 from collections.abc import Callable
@@ -30,6 +31,23 @@ def run(node: str, wasm: Path, model: Path, **request: Any) -> dict[str, Any]:
     assert done.returncode == 0, done.stderr
     result: dict[str, Any] = json.loads(done.stdout)
     return result
+
+
+def test_the_example_of_the_page_runs(node: str, wasm: Path, make: Callable[..., Path]) -> None:
+    page = (ROOT / "docs" / "page.md").read_text(encoding="utf-8")
+    (code,) = re.findall(r"```js\nimport { load } from \"regard-runtime\";\n(.*?)```", page, re.DOTALL)
+    begin = f"""
+import {{ readFile }} from "node:fs/promises";
+import {{ load as loadBoth }} from {json.dumps((ROOT / "regard" / "runtime" / "js" / "regard.js").as_uri())};
+const wasm = await readFile({json.dumps(str(wasm))});
+const load = (model) => loadBoth({{ wasm, model }});
+globalThis.fetch = async () => new Response(await readFile({json.dumps(str(make()))}));
+"""
+    command = [node, "--input-type=module", "--eval", f"{begin}{code}"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "decoder.layers.0.cross_attention 2 " in done.stdout
+    assert "fate: " in done.stdout
 
 
 @pytest.mark.parametrize("precision", ["float32", "int8"])

@@ -8,6 +8,7 @@ import functools
 import itertools
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -577,6 +578,21 @@ def test_options_of_model_folders_are_refused(exported: Path, tmp_path: Path, op
     assert message in done.stderr
 
 
+def test_the_examples_in_python_run(
+    exported: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = Path(__file__).parents[2] / "docs" / "runtime.md"
+    codes = re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
+    assert len(codes) == 2
+    shutil.copy(exported, tmp_path / "translator.regard")
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, Any] = {}
+    for code in codes:
+        exec(compile(code, str(page), "exec"), names)
+    assert "int8 # A card" in capsys.readouterr().out
+    assert names["steps"]
+
+
 @pytest.mark.system
 def test_the_example_in_c_translates(exported: Path, tmp_path: Path) -> None:
     """The program of docs/runtime.md, linked with the library's sources."""
@@ -591,6 +607,20 @@ def test_the_example_in_c_translates(exported: Path, tmp_path: Path) -> None:
     shutil.copy(exported, tmp_path / "translator.regard")
     done = subprocess.run([str(tmp_path / "example")], cwd=tmp_path, capture_output=True, text=True, check=True)
     assert done.stdout == regard.load(exported).translate("I was eating bread")[0].text + "\n"
+    program = (tmp_path / "example.c").read_text("utf-8")
+    continued = page.read_text("utf-8").split("```c\n")[2].split("```")[0]
+    assert program.count("  regard_free(result);") == 1
+    program = program.replace(
+        "  regard_free(result);", f"  regard_free(result);\n{{ {continued}  regard_free(result); }}"
+    )
+    (tmp_path / "continued.c").write_text(program, encoding="utf-8")
+    sources[-1] = str(tmp_path / "continued.c")
+    flags[0] = "-O0"
+    subprocess.run([compiler, *flags, "-o", str(tmp_path / "continued"), *sources, "-lm", "-lpthread"], check=True)
+    command = [str(tmp_path / "continued")]
+    steps = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True).stdout.splitlines()[1:]
+    assert steps
+    assert all(re.fullmatch(r"\d+ \d+ -\d+\.\d{3} \d", step) for step in steps)
     (tmp_path / "translator.regard").write_bytes(b"no model")
     failed = subprocess.run([str(tmp_path / "example")], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert failed.returncode == 1

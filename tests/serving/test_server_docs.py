@@ -13,6 +13,7 @@ from fake import FakeService
 from systems import posix
 
 from regard.serving.application import create_app
+from regard.serving.keys import list_keys
 from regard.serving.server_settings import ServerSettings
 
 PAGE = (Path(__file__).parents[2] / "docs" / "server.md").read_text(encoding="utf-8")
@@ -33,6 +34,16 @@ def test_command_lines(serve: Callable[..., str], tmp_path: Path) -> None:
         )
         assert done.returncode == 0, f"{line}: {done.stdout}{done.stderr}"
         assert done.stdout[0] in "{[e"
+
+
+def test_the_python_of_keys_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (code,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+    monkeypatch.chdir(tmp_path)
+    exec(compile(code, "server.md", "exec"), {})
+    assert "name='phone'" in capsys.readouterr().out
+    assert list_keys("keys.json") == ()
 
 
 def test_defaults() -> None:

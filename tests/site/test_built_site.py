@@ -6,6 +6,7 @@ import functools
 import http.server
 import re
 import threading
+from collections import Counter
 from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
@@ -16,7 +17,12 @@ import pytest
 
 pytestmark = pytest.mark.system
 LARGEST = 1_000_000
-OWN = "translator.html"  # a page of its own, tested in tests/js
+OWN = {
+    "translator.html",
+    "ko/translator.html",
+    "numbers.html",
+    "ko/numbers.html",
+}  # made by the program; tested in tests/js, tests/lessons
 WORDS = {
     "어텐션": "ko/tutorials/inside",
     "어텐션은": "ko/glossary",
@@ -34,6 +40,40 @@ WORDS = {
     "--no-repeat-ngram": "reference/commands",
 }
 """Words of a search, some of them with particles or in compounds, and a page that is found."""
+WISHES = {
+    "search.html": {
+        "offline": "tutorials/phone",
+        "without a network": "page",
+        "private": "server",
+        "smartphone": "tutorials/phone",
+        "softmax": "attention",
+        "beam search": "translation",
+        "confidence interval": "tutorials/compare",
+        "po file": "tutorials/strings",
+        "placeholders": "tutorials/strings",
+        "docker": "deploy",
+        "fine-tuning": "training",
+        "alt text": "tutorials/captions",
+        "error bars": "comparison",
+        "resume training": "training",
+        "classroom": "tutorials/lesson",
+    },
+    "search-ko.html": {
+        "오프라인": "ko/tutorials/phone",
+        "개인정보": "ko/server",
+        "휴대폰": "ko/tutorials/phone",
+        "전화기로": "ko/tutorials/phone",
+        "소프트맥스": "ko/attention",
+        "어텐션은": "ko/attention",
+        "번역 서버": "ko/tutorials/serve",
+        "신뢰구간": "ko/comparison",
+        "도커": "ko/deploy",
+        "빔 서치": "ko/translation",
+        "수업에서": "ko/tutorials/lesson",
+        "현지화": "ko/tutorials/strings",
+    },
+}
+"""Searches by wish, in words that the page may not have, and the page that is among the first three results."""
 NOT_FOUND = ["어션텐", "퉤퉤"]
 TRIED = ["index", "ko/index", "tutorials/translator", "ko/tutorials/translator", "reference/http"]
 TRIED += ["glossary", "ko/glossary", "search-ko"]
@@ -70,7 +110,9 @@ class _Page(HTMLParser):
 def pages(site: Path) -> dict[str, _Page]:
     """Return all pages of the site by their path."""
     return {
-        path.relative_to(site).as_posix(): _Page(path) for path in sorted(site.rglob("*.html")) if path != site / OWN
+        name: _Page(path)
+        for path in sorted(site.rglob("*.html"))
+        if (name := path.relative_to(site).as_posix()) not in OWN
     }
 
 
@@ -106,6 +148,13 @@ def test_nothing_is_loaded_from_elsewhere(site: Path, pages: dict[str, _Page]) -
 
 def test_every_image_is_described(pages: dict[str, _Page]) -> None:
     assert all(image.get("alt") for page in pages.values() for image in page.images)
+
+
+@pytest.mark.parametrize("name", ["numbers.html", "ko/numbers.html"])
+def test_the_page_of_numbers_is_there_in_both_languages(site: Path, name: str) -> None:
+    text = (site / name).read_text(encoding="utf-8")
+    assert f'<html lang="{"ko" if name.startswith("ko/") else "en"}"' in text
+    assert len(text.encode()) < LARGEST
 
 
 def test_pages_are_small(site: Path, pages: dict[str, _Page]) -> None:
@@ -161,6 +210,43 @@ def test_search_finds_words_with_particles_and_in_compounds(site: Path, context:
     page.close()
 
 
+@pytest.mark.parametrize("start", WISHES)
+def test_the_first_three_results_hold_the_page_that_is_wished_for(site: Path, context: Any, start: str) -> None:
+    page = context.new_page()
+    page.goto(f"{(site / start).as_uri()}?q=bleu")
+    page.wait_for_selector("#search-results li a")
+    find = "word => Search._performSearch(...Search._parseQuery(word)).map(result => result[0]).reverse().slice(0, 3)"
+    results = {query: page.evaluate(find, query) for query in WISHES[start]}
+    assert {query: pages for query, pages in results.items() if WISHES[start][query] not in pages} == {}
+    page.close()
+
+
+def test_a_result_shows_the_words_in_their_text(site: Path, context: Any, axe: str) -> None:
+    page = context.new_page()
+    page.goto(f"{(site / 'search.html').as_uri()}?q=offline")
+    first = page.locator("#search-results li", has=page.locator("a[href^='tutorials/phone.html']"))
+    first.locator("mark", has_text="without a network").wait_for()
+    assert page.locator("#search-results li.kind-text p.summary").count() <= page.locator("#search-results li").count()
+    assert all(len(text) < 300 for text in page.locator("#search-results p.summary").all_text_contents())
+    page.evaluate(axe)
+    violations = page.evaluate("axe.run(document, {resultTypes: ['violations']}).then(r => r.violations)")
+    assert [(v["id"], v["nodes"][0]["html"]) for v in violations] == []
+    page.goto(f"{(site / 'search.html').as_uri()}?q=%3Cimg+src%3Dx%3E+offline+%22")
+    page.wait_for_function("document.querySelector('.search-summary').textContent !== ''")
+    assert page.locator("#search-results img").count() == 0
+    find = "word => Search._performSearch(...Search._parseQuery(word)).length"
+    for word in ("constructor", "__proto__", "(", "c++ \\", "\U0001f600", " ", "a" * 5000, "한" * 2000):
+        assert page.evaluate(find, word) >= 0, word
+    page.close()
+
+
+def test_a_word_has_one_family_of_synonyms() -> None:
+    families = pytest.importorskip("search_data", reason="Sphinx is not installed: pip install '.[site]'").families()
+    words = [word for family in families for word in family]
+    assert all(word == word.lower().strip() and word for word in words)
+    assert [word for word, count in Counter(words).items() if count > 1] == []
+
+
 def _check_the_translator(page: Any) -> None:
     page.wait_for_selector("#try[data-loaded]")
     assert page.locator("[data-part=output]").text_content() == "I was eating bread"
@@ -171,6 +257,10 @@ def _check_the_translator(page: Any) -> None:
     assert page.locator("[data-part=lines] path").count() >= 3
     page.fill("#try-input", "")
     page.locator("[data-part=figure]").wait_for(state="hidden")
+    asks = "한국어 문장을" if page.evaluate("document.documentElement.lang") == "ko" else "Type a Korean sentence"
+    page.locator("[data-part=message]", has_text=asks).wait_for()
+    page.fill("#try-input", "나는 집에 간다")
+    page.locator("[data-part=message]").wait_for(state="hidden")
 
 
 @pytest.mark.parametrize("name", ["index.html", "ko/index.html"])
@@ -178,6 +268,21 @@ def test_the_start_page_translates_from_disk(site: Path, context: Any, name: str
     page = context.new_page()
     page.goto((site / name).as_uri())
     _check_the_translator(page)
+    page.close()
+
+
+@pytest.mark.parametrize(("name", "language"), [("index.html", "en"), ("ko/index.html", "ko")])
+def test_the_whole_page_opens_in_the_language_of_the_start_page(
+    site: Path, context: Any, name: str, language: str
+) -> None:
+    """The browser of the context is Korean."""
+    page = context.new_page()
+    page.goto((site / name).as_uri())
+    page.click("#try .note a[href$='translator.html']")
+    page.wait_for_selector(f"html[lang={language}] body")
+    page.wait_for_function(f"document.documentElement.lang === '{language}' && document.title !== ''")
+    button = "English" if language == "ko" else "한국어"
+    assert page.locator("#language").inner_text() == button
     page.close()
 
 

@@ -1,0 +1,87 @@
+"""Data of the search page beside Sphinx's index: the text of each page for excerpts, its frequent terms, and synonyms.
+
+The texts are scripts, one for each page: a page from disk may load scripts, and may not fetch.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections import Counter
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import glossary
+from docutils import nodes
+from korean_search import SearchBothLanguages
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+OFTEN = 5
+"""Times that a term occurs in a page to be frequent there."""
+SYNONYMS = Path(__file__).parent / "synonyms.toml"
+LANGUAGE = SearchBothLanguages({})
+BLOCKS = (nodes.paragraph, nodes.literal_block, nodes.term)
+
+
+def families() -> list[list[str]]:
+    """Return families of words that stand for each other: those of the table, and the pairs of the glossary."""
+    table: list[list[str]] = tomllib.loads(SYNONYMS.read_text(encoding="utf-8"))["families"]
+    listed = {word for family in table for word in family}
+    pairs = [[term["en"].partition(" (")[0].lower(), term["ko"].lower()] for term in glossary.TERMS]
+    return table + [pair for pair in pairs if len(pair[1]) > 1 and pair[0] != pair[1] and not listed.intersection(pair)]
+
+
+def sections(doctree: nodes.document) -> list[tuple[str, str]]:
+    """Return the anchor and the text of each section of a page, without the texts of those inside it."""
+    texts: dict[str, list[str]] = {}
+    for block in doctree.findall(lambda node: isinstance(node, BLOCKS)):
+        parent = block.parent
+        while parent is not None and not isinstance(parent, (nodes.section, *BLOCKS)):
+            parent = parent.parent
+        if isinstance(parent, BLOCKS):
+            continue  # its text is that of the block around it
+        is_page = parent is None or not isinstance(parent.parent, nodes.section)
+        anchor = "" if parent is None or is_page else parent["ids"][0]
+        texts.setdefault(anchor, []).append(" ".join(block.astext().split()))
+    return [(anchor, " ".join(parts)) for anchor, parts in texts.items()]
+
+
+def keep(app: Any, doctree: nodes.document) -> None:
+    """Keep the texts of a page when it is read, so that it need not be read again."""
+    app.env.metadata[app.env.docname]["sections"] = sections(doctree)
+
+
+def frequent(text: str) -> list[str]:
+    """Return the terms of the index that occur often in a text."""
+    terms = (_stem(term) for term in LANGUAGE.split(text.lower()) if LANGUAGE.word_filter(term))
+    return sorted(term for term, count in Counter(terms).items() if count >= OFTEN)
+
+
+@cache
+def _stem(term: str) -> str:
+    return LANGUAGE.stem(term)
+
+
+def write(app: Any, exception: Exception | None) -> None:
+    """Write the texts of all pages into _static/texts, and what is known of all pages into search-data.js."""
+    if exception is not None or app.builder.name != "html":
+        return
+    static = Path(app.outdir) / "_static"
+    often, whole = {}, {}
+    for page in sorted(app.env.found_docs):
+        path = static / "texts" / f"{page}.js"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        texts = app.env.metadata[page]["sections"]
+        whole[page] = " ".join(text for _, text in texts)
+        often[page] = frequent(whole[page])
+        path.write_text(f"texts[{json.dumps(page)}] = {json.dumps(texts, ensure_ascii=False)};\n", encoding="utf-8")
+    phrases = [word for family in families() for word in family if " " in word]
+    holding = {phrase: [page for page, text in whole.items() if phrase in text.lower()] for phrase in phrases}
+    data = {"synonyms": families(), "phrases": holding, "often": often}
+    script = "".join(f"window.{name} = {json.dumps(value, ensure_ascii=False)};\n" for name, value in data.items())
+    (static / "search-data.js").write_text(script, encoding="utf-8")

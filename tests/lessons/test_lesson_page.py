@@ -1,0 +1,76 @@
+"""The numbers of the lesson of 50 minutes are those of its page of numbers, also after each change."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from regard.learn import BlockWalkthrough, walkthrough_block
+
+DOCS = Path(__file__).parents[2] / "docs"
+LESSON = (DOCS / "tutorials" / "lesson.md").read_text(encoding="utf-8")
+NUMBER = re.compile(r"−?\d\.\d{3}")
+CHANGES: list[dict[int, str]] = [{}, {2: "2"}, {2: "-∞"}, {0: "0", 1: "0", 2: "0"}, {0: "10"}]
+GO = 1
+
+
+@pytest.fixture(scope="module")
+def block() -> BlockWalkthrough:
+    return walkthrough_block("I go home", size=2, heads=1)
+
+
+def numbers(text: str) -> list[str]:
+    return NUMBER.findall(text)
+
+
+def shown(values: Any) -> list[str]:
+    return [f"{value:.3f}".replace("-", "−") for value in np.ravel(values)]
+
+
+def test_both_languages_have_the_same_numbers() -> None:
+    korean = (DOCS / "ko" / "tutorials" / "lesson.md").read_text(encoding="utf-8")
+    assert numbers(korean) == numbers(LESSON)
+    assert len(numbers(LESSON)) > 40
+
+
+def test_the_exercise_and_its_solution_are_those_of_the_block(block: BlockWalkthrough) -> None:
+    exercise, solution = LESSON.split("## The exercise")[1].split("## The solution")
+    given = [block["self.Q"]["Q"][0, GO]]
+    for row in range(3):
+        given += [block["self.K"]["K"][0, row], block["self.V"]["V"][0, row]]
+    assert numbers(exercise) == [text for values in given for text in shown(values)]
+    scores = block["self.scores"]["scores"][0, 0, GO]
+    expected = [*shown(scores), *shown(np.exp(scores)), *shown(np.exp(scores).sum())]
+    expected += [*shown(block["self.weights"]["A"][0, 0, GO]), *shown(block["self.context"]["A·V"][0, 0, GO])]
+    assert numbers(solution)[: len(expected)] == expected
+
+
+@pytest.mark.system
+def test_the_changes_have_the_results_of_the_table(block: BlockWalkthrough, browser: Any, tmp_path: Path) -> None:
+    rows = re.findall(r"^\| (?:none|\*home|all three|\*I).*\|$", LESSON, re.MULTILINE)
+    steps = {step.key: number for number, step in enumerate(block.steps, 1)}
+    assert (steps["self.weights"], steps["self.context"]) == (9, 10), "the steps that the lesson names"
+    (tmp_path / "numbers.html").write_text(block.page(), encoding="utf-8")
+    page = browser.new_page()
+    page.goto((tmp_path / "numbers.html").as_uri())
+    page.wait_for_selector("html[data-ready]")
+    page.keyboard.press("a")
+    weights, context = (page.locator(f"#step-{number} table") for number in (9, 10))
+
+    def cells(table: Any) -> Any:
+        return table.locator("tbody tr").nth(GO).locator("td.number")
+
+    for row, changes in zip(rows, CHANGES, strict=True):
+        for column, value in changes.items():
+            cells(weights.first).nth(column).click()
+            page.keyboard.type(value)
+            page.keyboard.press("Enter")
+        results = [*cells(weights.last).all_inner_texts(), *cells(context.last).all_inner_texts()]
+        assert results == numbers(row), row
+        if changes:
+            page.click("#reset")
+    page.close()

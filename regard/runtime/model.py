@@ -60,6 +60,7 @@ class Options:
     top_p: float = 0.0
     seed: int = 0
     top_k: int = 0
+    states: int = 0
 
 
 _TYPES: dict[str, Any] = {"seed": ctypes.c_int64, "float": ctypes.c_double, "int": ctypes.c_int32}
@@ -125,10 +126,22 @@ Source = Sequence[int] | EncodedSource
 """Token ids, end of sentence last, or what an encoder made of them, or of an image."""
 
 
+_Floats = ctypes.POINTER(ctypes.c_float)
+
+
 class _Attention(ctypes.Structure):
     _fields_ = (
-        ("weights", ctypes.POINTER(ctypes.c_float)),
+        ("weights", _Floats),
         *((name, ctypes.c_int32) for name in ("heads", "rows", "columns")),
+        ("scores", _Floats),
+    )
+
+
+class _States(ctypes.Structure):
+    _fields_ = (
+        *((name, _Floats) for name in ("encoder", "decoder")),
+        *((name, ctypes.c_int32) for name in ("source", "directions", "encoder_size", "target", "decoder_size")),
+        ("attends_first", ctypes.c_int32),
     )
 
 
@@ -149,15 +162,29 @@ class AttentionLayer:
 
 
 @dataclass(frozen=True, eq=False)
+class RuntimeStates:
+    """Hidden states of the highest layers: of a recurrent encoder (S, directions, N), and of the decoder (T, M).
+
+    Those of a decoder that is not recurrent are its features. `attends_first`: it attends by the state before.
+    """
+
+    encoder: npt.NDArray[np.float32] | None
+    decoder: npt.NDArray[np.float32]
+    attends_first: bool
+
+
+@dataclass(frozen=True, eq=False)
 class RuntimeHypothesis:
-    """A translation of a line: text, score, token ids; links and attention weights (heads, T, S) if asked for."""
+    """A translation of a line: text, score, token ids; links, attention (heads, T, S) and states if asked for."""
 
     text: str
     score: float
     ids: tuple[int, ...]
     log_probs: tuple[float, ...]  # of each token, after those before it
     links: tuple[tuple[int, int], ...] | None
-    weights: dict[str, npt.NDArray[np.float32]]
+    weights: dict[str, npt.NDArray[np.float32]]  # by layer, as the scores that softmax makes them of
+    scores: dict[str, npt.NDArray[np.float32]]
+    states: RuntimeStates | None
     repetitions: tuple[tuple[str, int], ...]  # of its parts: texts that are repeated over and over, and how often
     is_complete: bool  # it holds all required terms, and the model has placed its copy tokens itself
 
@@ -463,6 +490,11 @@ class RuntimeModel:
         """True if target words attend to source words."""
         return any(layer.role == "cross" for layer in self.layers)
 
+    @property
+    def recurrence(self) -> int:
+        """Sum of 1 if the encoder is recurrent, and 2 if the decoder is."""
+        return int(self._library.regard_recurrence(self._model))
+
     def _lines(self, result: Any) -> list[RuntimeLine]:
         """Read a result, and free it."""
         try:
@@ -511,21 +543,15 @@ class RuntimeModel:
                 repetitions.append((repeated.decode(), times.value))
         links = library.regard_alignment(result, index, rank, ctypes.byref(count))
         pairs = tuple((links[2 * i], links[2 * i + 1]) for i in range(count.value)) if links else None
-        weights = self._weights(result, index, rank)
+        layers = [(each.name, library.regard_attention(result, index, rank, n)) for n, each in enumerate(self.layers)]
+        recorded = [(name, item, (item.heads, item.rows, item.columns)) for name, item in layers if item.weights]
+        weights = {name: _array(item.weights, shape) for name, item, shape in recorded}
+        scores = {name: _array(item.scores, shape) for name, item, shape in recorded}
+        states = _states(library.regard_states(result, index, rank))
         score = library.regard_score(result, index, rank)
         is_complete = bool(library.regard_is_complete(result, index, rank))
-        return RuntimeHypothesis(text, score, ids, log_probs, pairs, weights, tuple(repetitions), is_complete)
-
-    def _weights(self, result: Any, index: int, rank: int) -> dict[str, npt.NDArray[np.float32]]:
-        weights = {}
-        for number, layer in enumerate(self.layers):
-            item = self._library.regard_attention(result, index, rank, number)
-            if item.weights:
-                import numpy as np  # late: a line is translated before numpy is imported
-
-                shape = (item.heads, item.rows, item.columns)
-                weights[layer.name] = np.ctypeslib.as_array(item.weights, shape).copy()
-        return weights
+        rest = (weights, scores, states, tuple(repetitions), is_complete)
+        return RuntimeHypothesis(text, score, ids, log_probs, pairs, *rest)
 
 
 class RuntimeQueue:
@@ -603,6 +629,21 @@ def interruptible(call: Callable[[], _Result], is_long: bool = True) -> _Result:
     return future.result()
 
 
+def _array(numbers: Any, shape: tuple[int, ...]) -> npt.NDArray[np.float32]:
+    """Copy an array of the library."""
+    import numpy as np  # late: a line is translated before numpy is imported
+
+    return np.ctypeslib.as_array(numbers, shape).copy()
+
+
+def _states(item: _States) -> RuntimeStates | None:
+    if not item.decoder:
+        return None
+    sizes = item.source, item.directions, item.encoder_size
+    encoder = _array(item.encoder, sizes) if item.encoder else None
+    return RuntimeStates(encoder, _array(item.decoder, (item.target, item.decoder_size)), bool(item.attends_first))
+
+
 def _texts(lines: Sequence[str]) -> tuple[Any, Any, int]:
     """Return lines as the library takes them: their addresses, their sizes, their number."""
     encoded = [line.encode("utf-8", "replace") for line in lines]
@@ -645,8 +686,8 @@ def _problem(message: str) -> Exception:
 
 _QUICK = (
     *("card", "languages", "options", "layers", "layer", "token", "words", "decode", "free_text", "count"),
-    *("hypotheses", "text", "score", "tokens", "log_probs", "alignment", "attention", "repetition", "source"),
-    *("parts", "part", "note", "steps", "open_hypotheses", "open_tokens", "candidates"),
+    *("hypotheses", "text", "score", "tokens", "log_probs", "alignment", "attention", "states", "repetition", "source"),
+    *("recurrence", "parts", "part", "note", "steps", "open_hypotheses", "open_tokens", "candidates"),
 )
 """Functions that take microseconds: releasing Python's lock for one would wait for each thread that computes."""
 
@@ -658,27 +699,22 @@ def _declared(library: ctypes.CDLL) -> ctypes.CDLL:
     hypothesis, lines = [pointer, size, integer], [pointer, pointer, size]
     functions: dict[str, tuple[Any, list[Any]]] = {
         "open": (pointer, [text, text, size]),
-        "close": (None, [pointer]),
-        "is_unchanged": (ctypes.c_int, [pointer]),
-        **dict.fromkeys(("card", "languages"), (pointer, [pointer, counted])),
+        **dict.fromkeys(("close", "free", "free_text", "queue_close", "stream_free"), (None, [pointer])),
+        **dict.fromkeys(("is_unchanged", "layers", "recurrence"), (integer, [pointer])),
+        **dict.fromkeys(("card", "languages", "next"), (pointer, [pointer, counted])),
         "options": (None, [pointer, pointer]),
-        "layers": (integer, [pointer]),
         "layer": (_Layer, [pointer, integer]),
-        "encode": (ctypes.c_int64, [pointer, text, size, ids, size]),
-        "encode_target": (ctypes.c_int64, [pointer, text, size, ids, size]),
+        **dict.fromkeys(("encode", "encode_target"), (ctypes.c_int64, [pointer, text, size, ids, size])),
         "words": (ctypes.c_int, [pointer, ctypes.c_int, ids, size, ids]),
         "decode": (pointer, [pointer, ctypes.c_int, ids, size, counted]),
-        "free_text": (None, [pointer]),
         "token": (pointer, [pointer, ctypes.c_int, integer, counted]),
         "translate": (pointer, [pointer, pointer, pointer, size, pointer, text, size]),
         "continue": (pointer, [pointer, pointer, pointer, size, pointer, pointer, pointer, text, size]),
         "translate_ids": (pointer, [pointer, pointer, pointer, size, pointer, pointer, text, size]),
         "translate_encoded": (pointer, [pointer, pointer, size, pointer, pointer, text, size]),
         "open_memory": (pointer, [pointer, size, text, size]),
-        "free": (None, [pointer]),
-        "count": (size, [pointer]),
+        **dict.fromkeys(("count", "steps"), (size, [pointer])),
         "queue_open": (pointer, [pointer, integer, text, size]),
-        "queue_close": (None, [pointer]),
         "queue_submit": (ctypes.c_int, [pointer, ctypes.c_uint64, *lines, pointer, pointer, pointer, text, size]),
         "queue_cancel": (None, [pointer, ctypes.c_uint64]),
         "queue_take": (ctypes.c_int, [pointer, ctypes.c_double, pointer, pointer]),
@@ -686,24 +722,21 @@ def _declared(library: ctypes.CDLL) -> ctypes.CDLL:
         "text": (pointer, [*hypothesis, counted]),
         "score": (ctypes.c_double, hypothesis),
         "is_complete": (ctypes.c_int, hypothesis),
-        "tokens": (ids, [*hypothesis, counted]),
-        "log_probs": (ctypes.POINTER(ctypes.c_float), [*hypothesis, counted]),
-        "alignment": (ids, [*hypothesis, counted]),
+        **dict.fromkeys(("tokens", "alignment"), (ids, [*hypothesis, counted])),
+        "log_probs": (_Floats, [*hypothesis, counted]),
         "attention": (_Attention, [*hypothesis, integer]),
+        "states": (_States, hypothesis),
         "repetition": (text, [*hypothesis, integer, ids]),
         "source": (ids, [pointer, size, counted]),
         "part": (_Part, [*hypothesis, integer]),
         "note": (text, [pointer, size]),
-        "steps": (size, [pointer]),
         "open_hypotheses": (size, [pointer, size]),
         "open_tokens": (None, [pointer, size, size, ids]),
         "candidates": (ctypes.POINTER(_Candidate), [pointer, size, counted]),
         "stream": (pointer, [pointer, text, size, pointer, text, size]),
         "stream_ids": (pointer, [pointer, pointer, pointer, pointer, pointer, text, size]),
         "stream_encoded": (pointer, [pointer, pointer, pointer, pointer, text, size]),
-        "next": (pointer, [pointer, counted]),
         "next_tokens": (ids, [pointer, counted]),
-        "stream_free": (None, [pointer]),
     }
     held = ctypes.PyDLL(library._name, handle=library._handle)
     for name, (result, arguments) in functions.items():

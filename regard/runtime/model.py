@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from regard.common.errors import LineError, ModelFolderError, RegardError, UsageError
 from regard.common.reading import parse_json
 from regard.data.copy_tokens import COPY_CHARACTERS
-from regard.runtime.native import kernels
+from regard.runtime.native import declare, kernels, typed
 from regard.search.search_steps import Candidate, Fate, SearchStep
 
 if TYPE_CHECKING:
@@ -71,17 +71,16 @@ class _Options(ctypes.Structure):
 
 
 _NAMES = tuple(item.name for item in fields(Options))
-
-
-_Ids = ctypes.POINTER(ctypes.c_int32)
+_Ids, _Floats = ctypes.POINTER(ctypes.c_int32), ctypes.POINTER(ctypes.c_float)
 
 
 class Term(ctypes.Structure):
     """Required term, as `RegardTerm` of regard.h."""
 
     _fields_ = (
-        *(("ids", _Ids), ("sizes", _Ids), ("forms", ctypes.c_int32), ("initial_forms", ctypes.c_int32)),
-        ("may_follow", ctypes.c_void_p),
+        *typed(_Ids, "ids", "sizes"),
+        *typed(ctypes.c_int32, "forms", "initial_forms"),
+        *typed(ctypes.c_void_p, "may_follow"),
     )
 
 
@@ -102,8 +101,8 @@ class _Layer(ctypes.Structure):
 
 class _Part(ctypes.Structure):
     _fields_ = (
-        *(("source", ctypes.c_void_p), ("text", ctypes.c_void_p), ("source_size", ctypes.c_size_t)),
-        *(("text_size", ctypes.c_size_t), ("score", ctypes.c_double)),
+        *(*typed(ctypes.c_void_p, "source", "text"), *typed(ctypes.c_size_t, "source_size", "text_size")),
+        ("score", ctypes.c_double),
     )
 
 
@@ -111,8 +110,8 @@ class EncodedSource(ctypes.Structure):
     """Output of an encoder for one source: outputs (S, D), embeddings (S, De) and summary (L·D), contiguous float32."""
 
     _fields_ = (
-        *((name, ctypes.c_void_p) for name in ("outputs", "embedded", "summary")),
-        *((name, ctypes.c_int64) for name in ("entries", "length", "output_size", "embedded_size", "summary_size")),
+        *typed(ctypes.c_void_p, "outputs", "embedded", "summary"),
+        *typed(ctypes.c_int64, "entries", "length", "output_size", "embedded_size", "summary_size"),
     )
 
     def __init__(self, length: int, *arrays: npt.NDArray[np.float32]) -> None:
@@ -126,29 +125,19 @@ Source = Sequence[int] | EncodedSource
 """Token ids, end of sentence last, or what an encoder made of them, or of an image."""
 
 
-_Floats = ctypes.POINTER(ctypes.c_float)
-
-
 class _Attention(ctypes.Structure):
-    _fields_ = (
-        ("weights", _Floats),
-        *((name, ctypes.c_int32) for name in ("heads", "rows", "columns")),
-        ("scores", _Floats),
-    )
+    _fields_ = (("weights", _Floats), *typed(ctypes.c_int32, "heads", "rows", "columns"), ("scores", _Floats))
 
 
 class _States(ctypes.Structure):
-    _fields_ = (
-        *((name, _Floats) for name in ("encoder", "decoder")),
-        *((name, ctypes.c_int32) for name in ("source", "directions", "encoder_size", "target", "decoder_size")),
-        ("attends_first", ctypes.c_int32),
-    )
+    _sizes = ("source", "directions", "encoder_size", "target", "decoder_size", "attends_first")
+    _fields_ = (*typed(_Floats, "encoder", "decoder"), *typed(ctypes.c_int32, *_sizes))
 
 
 class _Candidate(ctypes.Structure):
     _fields_ = (
-        *((name, ctypes.c_int32) for name in ("row", "token", "fate", "reserved")),
-        *((name, ctypes.c_double) for name in ("log_prob", "total")),
+        *typed(ctypes.c_int32, "row", "token", "fate", "reserved"),
+        *typed(ctypes.c_double, "log_prob", "total"),
     )
 
 
@@ -269,12 +258,8 @@ class RuntimeModel:
 
     def __init__(self, path: str | Path) -> None:
         """Map the file into memory. Raises ModelFolderError if it is missing, damaged, of another version or card."""
-        self._library = _declared(kernels())
-        error = ctypes.create_string_buffer(_ERROR_SIZE)
-        self._model = self._library.regard_open(os.fsencode(path), error, _ERROR_SIZE)
-        if not self._model:
-            raise ModelFolderError(error.value.decode("utf-8", "surrogateescape"))
-        self.path = Path(path)
+        self._library, self.path = _declared(kernels()), Path(path)
+        self._open(self._library.regard_open, os.fsencode(path))
         size = ctypes.c_size_t()
         address = self._library.regard_card(self._model, ctypes.byref(size))
         self.card = _read_card(self.path, ctypes.string_at(address, size.value))
@@ -284,16 +269,20 @@ class RuntimeModel:
     @classmethod
     def from_memory(cls, content: bytes) -> RuntimeModel:
         """Open the content of a runtime file. Raises ModelFolderError as for a file."""
-        model, error = cls.__new__(cls), ctypes.create_string_buffer(_ERROR_SIZE)
+        model = cls.__new__(cls)
         model._library, model.path = _declared(kernels()), Path("<memory>")
         buffer = (ctypes.c_char * (len(content) + _ALIGNED))()
         start = ctypes.addressof(buffer) + -ctypes.addressof(buffer) % _ALIGNED
         ctypes.memmove(start, content, len(content))
         model._content = buffer
-        model._model = model._library.regard_open_memory(start, len(content), error, _ERROR_SIZE)
-        if not model._model:
-            raise ModelFolderError(error.value.decode("utf-8", "replace"))
+        model._open(model._library.regard_open_memory, start, len(content))
         return model
+
+    def _open(self, function: Any, *arguments: Any) -> None:
+        error = ctypes.create_string_buffer(_ERROR_SIZE)
+        self._model = function(*arguments, error, _ERROR_SIZE)
+        if not self._model:
+            raise ModelFolderError(error.value.decode("utf-8", "surrogateescape"))
 
     def __del__(self) -> None:
         if getattr(self, "_model", None):
@@ -348,20 +337,10 @@ class RuntimeModel:
 
         Raises LineError for a line that cannot be translated, UsageError for options out of range.
         """
-        return interruptible(lambda: self._translate(lines, options, prefixes), sum(map(len, lines)) > _SHORT)
-
-    def _translate(
-        self, lines: Sequence[str], options: Options, prefixes: Sequence[Sequence[int]] | None
-    ) -> list[RuntimeLine]:
-        error = ctypes.create_string_buffer(_ERROR_SIZE)
-        lines_given, rest = _texts(lines), (ctypes.byref(_structure(options)), error, _ERROR_SIZE)
-        if prefixes is None:
-            result = self._library.regard_translate(self._model, *lines_given, *rest)
-        else:
-            result = self._library.regard_continue(self._model, *lines_given, *_arrays(prefixes), *rest)
-        if not result:
-            raise _problem(error.value.decode("utf-8", "replace"))
-        return self._lines(result)
+        begun = () if prefixes is None else _arrays(prefixes)
+        call = self._library.regard_continue if begun else self._library.regard_translate
+        arguments = (self._model, *_texts(lines), *begun, ctypes.byref(_structure(options)))
+        return interruptible(lambda: self._lines(_succeed(call, *arguments)), sum(map(len, lines)) > _SHORT)
 
     def search(
         self, sources: Sequence[Source], constraints: Sequence[Constraints], options: Options
@@ -372,41 +351,33 @@ class RuntimeModel:
         may be empty if `min_length` lets it. The steps of the search come too, if the options ask for a trace. Raises
         UsageError.
         """
-        return interruptible(lambda: self._search(sources, constraints, options), len(sources) > _FEW)
+        library, count, own = self._library, ctypes.c_size_t(), (Constraints * len(sources))(*constraints)
+        (kind, given), rest = _sources(sources), (len(sources), own, ctypes.byref(_structure(options)))
 
-    def _search(
-        self, sources: Sequence[Source], constraints: Sequence[Constraints], options: Options
-    ) -> tuple[list[list[tuple[tuple[int, ...], float, bool]]], list[SearchStep]]:
-        library, error, count = self._library, ctypes.create_string_buffer(_ERROR_SIZE), ctypes.c_size_t()
-        own, (kind, given) = (Constraints * len(sources))(*constraints), _sources(sources)
-        rest = (len(sources), own, ctypes.byref(_structure(options)), error, _ERROR_SIZE)
-        if not (result := getattr(library, f"regard_translate_{kind}")(self._model, *given, *rest)):
-            raise _problem(error.value.decode("utf-8", "replace"))
-
-        def target(index: int, rank: int) -> tuple[tuple[int, ...], float, bool]:
+        def target(result: int, index: int, rank: int) -> tuple[tuple[int, ...], float, bool]:
             tokens = library.regard_tokens(result, index, rank, ctypes.byref(count))
             is_complete = bool(library.regard_is_complete(result, index, rank))
             return tuple(tokens[: count.value]), library.regard_score(result, index, rank), is_complete
 
-        try:
-            ranks = [range(library.regard_hypotheses(result, index)) for index in range(len(sources))]
-            targets = [[target(index, rank) for rank in own] for index, own in enumerate(ranks)]
-            return targets, [self._step(result, step) for step in range(library.regard_steps(result))]
-        finally:
-            library.regard_free(result)
+        def search() -> tuple[list[list[tuple[tuple[int, ...], float, bool]]], list[SearchStep]]:
+            result = _succeed(getattr(library, f"regard_translate_{kind}"), self._model, *given, *rest)
+            try:
+                ranks = [range(library.regard_hypotheses(result, index)) for index in range(len(sources))]
+                targets = [[target(result, index, rank) for rank in own] for index, own in enumerate(ranks)]
+                return targets, [self._step(result, step) for step in range(library.regard_steps(result))]
+            finally:
+                library.regard_free(result)
+
+        return interruptible(search, len(sources) > _FEW)
 
     def queue(self, threads: int) -> RuntimeQueue:
         """Start threads that translate calls which arrive at any time, with continuous batching."""
-        return RuntimeQueue(self, self._library, self._model, threads, self._lines)
+        return RuntimeQueue(self, threads)
 
     def stream(self, line: str, options: Options) -> Iterator[str]:
         """Yield what the greedy translation of a line grows by, word by word."""
-        encoded, error = line.encode("utf-8", "replace"), ctypes.create_string_buffer(_ERROR_SIZE)
-        stream = self._library.regard_stream(
-            self._model, encoded, len(encoded), ctypes.byref(_structure(options)), error, _ERROR_SIZE
-        )
-        if not stream:
-            raise _problem(error.value.decode("utf-8", "replace"))
+        encoded, chosen = line.encode("utf-8", "replace"), ctypes.byref(_structure(options))
+        stream = _succeed(self._library.regard_stream, self._model, encoded, len(encoded), chosen)
         try:
             size = ctypes.c_size_t()
             while address := self._library.regard_next(stream, ctypes.byref(size)):
@@ -421,11 +392,9 @@ class RuntimeModel:
 
     def stream_ids(self, source: Source, constraints: Constraints, options: Options) -> Iterator[tuple[int, ...]]:
         """Yield the token ids of the target of one source after each step of a greedy search."""
-        error, count = ctypes.create_string_buffer(_ERROR_SIZE), ctypes.c_size_t()
-        rest = (ctypes.byref(constraints), ctypes.byref(_structure(options)), error, _ERROR_SIZE)
-        kind, given = _sources([source])
-        if not (stream := getattr(self._library, f"regard_stream_{kind}")(self._model, *given, *rest)):
-            raise _problem(error.value.decode("utf-8", "replace"))
+        (kind, given), count = _sources([source]), ctypes.c_size_t()
+        rest = (ctypes.byref(constraints), ctypes.byref(_structure(options)))
+        stream = _succeed(getattr(self._library, f"regard_stream_{kind}"), self._model, *given, *rest)
         try:
             while ids := self._library.regard_next_tokens(stream, ctypes.byref(count)):
                 yield tuple(ids[: count.value])
@@ -561,20 +530,10 @@ class RuntimeQueue:
     waiting. Any number of threads may use it at once.
     """
 
-    def __init__(
-        self,
-        model: RuntimeModel,
-        library: ctypes.CDLL,
-        handle: int,
-        threads: int,
-        read: Callable[[Any], list[RuntimeLine]],
-    ) -> None:
+    def __init__(self, model: RuntimeModel, threads: int) -> None:
         """Start the threads; see `RuntimeModel.queue`."""
-        error = ctypes.create_string_buffer(_ERROR_SIZE)
-        self._kept, self._library, self._read = model, library, read  # a model is not closed before its queue
-        self._queue = library.regard_queue_open(handle, threads, error, _ERROR_SIZE)
-        if not self._queue:
-            raise MemoryError(error.value.decode("utf-8", "replace"))
+        self._library, self._read = model._library, model._lines  # a model is not closed before its queue
+        self._queue: int | None = _succeed(self._library.regard_queue_open, model._model, threads)
 
     def submit(
         self, ticket: int, lines: Sequence[str], options: Options, prefixes: Sequence[Sequence[int]] | None = None
@@ -676,6 +635,14 @@ def _arrays(rows: Sequence[Sequence[int]]) -> tuple[Any, Any]:
     return (pointer * len(rows))(*arrays), (ctypes.c_size_t * len(rows))(*map(len, rows))
 
 
+def _succeed(function: Any, *arguments: Any) -> int:
+    """Call a function that returns 0 if it fails, and writes why. Raises that error."""
+    error = ctypes.create_string_buffer(_ERROR_SIZE)
+    if not (result := function(*arguments, error, _ERROR_SIZE)):
+        raise _problem(error.value.decode("utf-8", "replace"))
+    return int(result)
+
+
 def _problem(message: str) -> Exception:
     """Return the error of a message of the library: that of a line, with its index, or that of options."""
     start, _, rest = message.partition(": ")
@@ -739,8 +706,6 @@ def _declared(library: ctypes.CDLL) -> ctypes.CDLL:
         "next_tokens": (ids, [pointer, counted]),
     }
     held = ctypes.PyDLL(library._name, handle=library._handle)
-    for name, (result, arguments) in functions.items():
-        function = getattr(held if name in _QUICK else library, f"regard_{name}")
-        function.restype, function.argtypes = result, arguments
-        setattr(library, f"regard_{name}", function)
+    for name, types in functions.items():
+        setattr(library, f"regard_{name}", declare(held if name in _QUICK else library, name, *types))
     return library

@@ -34,7 +34,7 @@ const liveData = (() => {
     return { tokens: sourceTokens.map(tokenText), words: sourceWords.ofTokens, directions, is_all: isAll, order, encoder: (s, k) => encoder(s * directions + k), decoder: part(states.decoder, M) };
   }
 
-  function wordLayer({ role, heads, rows, columns, weights, scores }, number, sourceWords, targetWords) { // sums over the tokens of a column's word, means over those of a row's
+  function wordLayer({ role, heads, rows, columns, weights, scores, logSums }, number, sourceWords, targetWords) { // sums over the tokens of a column's word, means over those of a row's
     const fed = [-1, ...targetWords.ofTokens.slice(0, -1)], ofColumns = role === "decoder" ? fed : sourceWords.ofTokens;
     const ofRows = role === "cross" ? [...Array(rows).keys()] : role === "encoder" ? sourceWords.ofTokens : targetWords.ofTokens;
     const C = Math.max(...ofColumns) + 1, R = Math.max(...ofRows) + 1, counts = new Array(R).fill(0), sums = new Float64Array(heads * R * (C + 1));
@@ -47,8 +47,8 @@ const liveData = (() => {
         sums[(h * R + r) * (C + 1) + c] += weights[(h * rows + t) * columns + s] / counts[r];
       }
     }
-    const logSum = (h, r) => logOfSum(scores.subarray((h * rows + r) * columns, (h * rows + r + 1) * columns));
-    return { role, name: String(number), shape: [heads, R, C], ...(role === "cross" && scores ? { logSum } : {}), get: (h, r, c) => sums[(h * R + r) * (C + 1) + c] };
+    const logSum = (h, r) => logSums?.[h * rows + r] ?? logOfSum(scores.subarray((h * rows + r) * columns, (h * rows + r + 1) * columns));
+    return { role, name: String(number), shape: [heads, R, C], ...(role === "cross" && (scores || logSums) ? { logSum } : {}), get: (h, r, c) => sums[(h * R + r) * (C + 1) + c] };
   }
 
   function logOfSum(scores) { // of the exponentials of scores: a score is the logarithm of its weight, plus this

@@ -70,6 +70,8 @@ export interface States {
   /** decoder[token * decoderSize + i], which each token is predicted from, the end of the sentence last; of a decoder that is not recurrent its features. */
   decoder: Float32Array;
   decoderSize: number;
+  /** The decoder's state before the first token; null: it is not recurrent. */
+  initial: Float32Array | null;
   /** The decoder attends by the state before, and the context enters the next one. */
   attendsFirst: boolean;
 }

@@ -76,6 +76,11 @@ def test_states_are_those_of_the_model(
             if states.directions == 2:
                 np.testing.assert_allclose(states.encoder[-count, 1], last(ids[-count:])[1], atol=1e-5)
     assert len(states.decoder) == len(explanation.data.tokens)
+    assert (states.initial is None) == (decoder == "transformer")
+    if states.initial is not None:  # of which, and of the start of the target, the next is made
+        with torch.inference_mode():
+            begun = model.begin(model.encode(Batch.of([ids]))).tensors["states"][0, len(model.decoder.cells) - 1]
+        np.testing.assert_allclose(states.initial, begun.numpy(), atol=1e-5)
 
 
 def test_a_captioner_without_attention_is_explained_by_its_search(tmp_path: Path) -> None:

@@ -153,14 +153,16 @@ def _states(translator: Translator, text: str, readings: Readings) -> States | N
     encoded = encoder(Batch.of([ids], model.device))
     directions = 2 if encoder.layers[0].bidirectional else 1
     source = model.decoder.prepare(encoded)
-    state, tops = model.begin(source), []
+    state, tops = model.begin(source), list[Tensor]()
+    begun = _top_state(model.decoder, state, encoded.outputs) if "states" in state.tensors else None
     for token in (BOS, *translator.tokenizer.target.ids(readings.target)[:-1]):
         features, state = model.step(torch.tensor([[token]], device=model.device), state, source)
         tops.append(_top_state(model.decoder, state, features))
     sides = encoded.outputs[0].view(len(ids), directions, -1), torch.stack(tops)
     encoder_states, decoder_states = (states.float().cpu().numpy() for states in sides)
     tokens, order = tuple(translator.tokenizer.source.tokens(ids)), getattr(model.decoder, "order", "")
-    return States(tokens, encoder_states, decoder_states, not source.memories, readings.source_words, order)
+    initial = None if begun is None else begun.float().cpu().numpy()
+    return States(tokens, encoder_states, decoder_states, not source.memories, readings.source_words, order, initial)
 
 
 def _top_state(decoder: Decoder, state: State, features: Tensor) -> Tensor:

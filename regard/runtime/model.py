@@ -131,7 +131,7 @@ class _Attention(ctypes.Structure):
 
 class _States(ctypes.Structure):
     _sizes = ("source", "directions", "encoder_size", "target", "decoder_size", "attends_first")
-    _fields_ = (*typed(_Floats, "encoder", "decoder"), *typed(ctypes.c_int32, *_sizes))
+    _fields_ = (*typed(_Floats, "encoder", "decoder", "initial"), *typed(ctypes.c_int32, *_sizes))
 
 
 class _Candidate(ctypes.Structure):
@@ -154,11 +154,13 @@ class AttentionLayer:
 class RuntimeStates:
     """Hidden states of the highest layers: of a recurrent encoder (S, directions, N), and of the decoder (T, M).
 
-    Those of a decoder that is not recurrent are its features. `attends_first`: it attends by the state before.
+    Those of a decoder that is not recurrent are its features. `initial` (M,): the state of a recurrent decoder before
+    the first token. `attends_first`: it attends by the state before.
     """
 
     encoder: npt.NDArray[np.float32] | None
     decoder: npt.NDArray[np.float32]
+    initial: npt.NDArray[np.float32] | None
     attends_first: bool
 
 
@@ -600,7 +602,9 @@ def _states(item: _States) -> RuntimeStates | None:
         return None
     sizes = item.source, item.directions, item.encoder_size
     encoder = _array(item.encoder, sizes) if item.encoder else None
-    return RuntimeStates(encoder, _array(item.decoder, (item.target, item.decoder_size)), bool(item.attends_first))
+    initial = _array(item.initial, (item.decoder_size,)) if item.initial else None
+    decoder = _array(item.decoder, (item.target, item.decoder_size))
+    return RuntimeStates(encoder, decoder, initial, bool(item.attends_first))
 
 
 def _texts(lines: Sequence[str]) -> tuple[Any, Any, int]:
@@ -630,9 +634,8 @@ def _sources(sources: Sequence[Source]) -> tuple[str, tuple[Any, ...]]:
 
 def _arrays(rows: Sequence[Sequence[int]]) -> tuple[Any, Any]:
     """Return rows of token ids as the library takes them: their addresses, and their lengths."""
-    pointer = ctypes.POINTER(ctypes.c_int32)
-    arrays = [ctypes.cast((ctypes.c_int32 * len(row))(*row), pointer) for row in rows]
-    return (pointer * len(rows))(*arrays), (ctypes.c_size_t * len(rows))(*map(len, rows))
+    arrays = [ctypes.cast((ctypes.c_int32 * len(row))(*row), _Ids) for row in rows]
+    return (_Ids * len(rows))(*arrays), (ctypes.c_size_t * len(rows))(*map(len, rows))
 
 
 def _succeed(function: Any, *arguments: Any) -> int:
@@ -706,6 +709,6 @@ def _declared(library: ctypes.CDLL) -> ctypes.CDLL:
         "next_tokens": (ids, [pointer, counted]),
     }
     held = ctypes.PyDLL(library._name, handle=library._handle)
-    for name, types in functions.items():
-        setattr(library, f"regard_{name}", declare(held if name in _QUICK else library, name, *types))
+    for name, (result, arguments) in functions.items():
+        setattr(library, f"regard_{name}", declare(held if name in _QUICK else library, name, result, *arguments))
     return library

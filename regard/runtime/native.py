@@ -225,20 +225,17 @@ def processor() -> str:
 def _with_signatures(library: ctypes.CDLL) -> ctypes.CDLL:
     """Declare argument and result types of the functions."""
     pointer, integer, text = ctypes.c_void_p, ctypes.c_int64, ctypes.c_char_p
-    functions: dict[str, tuple[Any, list[Any]]] = {
-        "pack": (None, [pointer, integer, integer, ctypes.c_int, pointer, pointer, pointer]),
-        **dict.fromkeys(("level", "sources"), (text, [])),
-        "level_at": (text, [ctypes.c_int, pointer]),
-        "use_level": (ctypes.c_int, [text]),
-        "sizes": (None, [pointer]),
-        "checksum": (ctypes.c_uint64, [text, ctypes.c_size_t]),
-    }
-    for name, types in functions.items():
-        declare(library, name, *types)
+    declare(library, "pack", None, pointer, integer, integer, ctypes.c_int, pointer, pointer, pointer)
+    declare(library, "level", text)
+    declare(library, "sources", text)
+    declare(library, "level_at", text, ctypes.c_int, pointer)
+    declare(library, "use_level", ctypes.c_int, text)
+    declare(library, "sizes", None, pointer)
+    declare(library, "checksum", ctypes.c_uint64, text, ctypes.c_size_t)
     return library
 
 
-def declare(library: ctypes.CDLL | ctypes.PyDLL, name: str, result: Any, arguments: list[Any]) -> Any:
+def declare(library: ctypes.CDLL | ctypes.PyDLL, name: str, result: Any, *arguments: Any) -> Any:
     """Declare the types of a function of the library; return it."""
     function = getattr(library, f"regard_{name}")
     function.restype, function.argtypes = result, arguments

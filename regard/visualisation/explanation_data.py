@@ -227,13 +227,8 @@ def _image(image: SourceImage | None) -> dict[str, Any] | None:
     kind = "png" if content.startswith(b"\x89PNG") else "jpeg"
     Y, X = image.pixels.shape[:2]
     column_edges, row_edges = ([round(float(edge), 4) for edge in edges] for edges in image.edges())
-    return {
-        "url": f"data:image/{kind};base64,{base64.b64encode(content).decode('ascii')}",
-        "size": [X, Y],
-        "grid": list(image.grid),
-        "column_edges": column_edges,
-        "row_edges": row_edges,
-    }
+    url, size = f"data:image/{kind};base64,{base64.b64encode(content).decode('ascii')}", [X, Y]
+    return {"url": url, "size": size, "grid": list(image.grid), "column_edges": column_edges, "row_edges": row_edges}
 
 
 def _attribution_layers(attributions: Attributions | None) -> list[LayerWeights]:

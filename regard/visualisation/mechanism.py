@@ -188,9 +188,10 @@ class Diagram:
             yield Text(RIGHT + width, y + 12, f"{100 * probability:.1f} %", SMALL, "muted", "end")
 
     def _own_state(self, t: int | None, y: float) -> Iterator[Mark]:
-        """Draw the numbers of a recurrent decoder's state."""
-        if self.data.states is not None and t is not None and t >= 0:
-            vector = self.data.states.decoder[t, : 2 * NUMBERS]
+        """Draw the numbers of a recurrent decoder's state: that of step t, or, of −1, the first one."""
+        states = self.data.states
+        if states is not None and t is not None and (t >= 0 or states.initial is not None):
+            vector = (states.initial if t < 0 and states.initial is not None else states.decoder[t])[: 2 * NUMBERS]
             yield from _strip(vector, RIGHT, y, WIDTH - MARGIN - RIGHT, 24.0, float(np.abs(vector).max(initial=1e-9)))
 
 

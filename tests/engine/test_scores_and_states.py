@@ -44,18 +44,22 @@ def opened(settings: ModelSettings, precision: Any = "float32") -> tuple[Any, Ru
 
 
 @torch.inference_mode()
-def expected_states(model: Any, source: list[int], target: tuple[int, ...]) -> tuple[Array | None, Array]:
-    """Step a model over a target; return the states of its encoder, if it is recurrent, and of its decoder."""
+def expected_states(model: Any, source: list[int], target: tuple[int, ...]) -> tuple[Array | None, Array, Array | None]:
+    """Step a model over a target; return the states of its encoder, of its decoder, and the decoder's first.
+
+    None of a side that is not recurrent, but for the decoder's features.
+    """
     encoded, decoder = model.encoder(Batch.of([source])), model.decoder
     memory = decoder.prepare(encoded)
     state, steps = model.begin(memory), []
+    initial = state.tensors["states"][0, len(decoder.cells) - 1].numpy() if "states" in state.tensors else None
     for token in (BOS, *target):
         features, state = model.step(torch.tensor([[token]]), state, memory)
         is_recurrent = isinstance(decoder, NoAttentionDecoder | RecurrentDecoder)
         steps.append(state.tensors["states"][0, len(decoder.cells) - 1] if is_recurrent else features[0, 0])
     directions = 2 if isinstance(model.encoder, RecurrentEncoder) and model.encoder.layers[0].bidirectional else 1
     outputs = encoded.outputs[0].view(len(source), directions, -1).numpy()
-    return outputs if isinstance(model.encoder, RecurrentEncoder) else None, torch.stack(steps).numpy()
+    return outputs if isinstance(model.encoder, RecurrentEncoder) else None, torch.stack(steps).numpy(), initial
 
 
 @pytest.mark.parametrize("settings", ALL)
@@ -77,11 +81,14 @@ def test_scores_and_states_are_those_of_pytorch(settings: ModelSettings) -> None
                 assert hypothesis.states is None
                 continue
             assert hypothesis.states is not None
-            encoder, decoder = expected_states(model, source, hypothesis.ids)
+            encoder, decoder, initial = expected_states(model, source, hypothesis.ids)
             assert (hypothesis.states.encoder is None) == (encoder is None)
             if encoder is not None:
                 np.testing.assert_allclose(hypothesis.states.encoder, encoder, **CLOSE)
             np.testing.assert_allclose(hypothesis.states.decoder, decoder, **CLOSE)
+            assert (hypothesis.states.initial is None) == (initial is None)
+            if initial is not None:
+                np.testing.assert_allclose(hypothesis.states.initial, initial, **CLOSE)
             assert hypothesis.states.attends_first == (getattr(model.decoder, "order", "") == "bahdanau")
 
 

@@ -346,6 +346,7 @@ def test_the_player_shows_the_states_and_scores_of_a_recurrent_model(open_page: 
         read = [(places[w][-1] <= step) + (directions == 2 and places[w][0] >= tokens - 1 - step) for w in words]
         assert page.evaluate(painted) == sum(read), "each direction has the states of what it has read"
     page.fill("#step", str(tokens))
+    assert page.evaluate(painted) == directions * len(words) + 2, "the state that asks, and the next one"
     (scores,) = readings.scores[readings.layers("cross")[0]][:, 0][None]
     sums = [np.logaddexp.reduce(scores[0][np.asarray(readings.source_words) == word]) for word in words]
     texts = page.locator("#mechanism rect.score + text").all_text_contents()

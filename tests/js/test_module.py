@@ -42,6 +42,8 @@ def assert_same_states(actual: dict[str, Any] | None, expected: RuntimeStates | 
     assert (actual["decoderSize"], actual["attendsFirst"]) == (expected.decoder.shape[1], expected.attends_first)
     np.testing.assert_allclose(actual["encoder"], expected.encoder.ravel(), atol=1e-4)
     np.testing.assert_allclose(actual["decoder"], expected.decoder.ravel(), atol=1e-4)
+    assert expected.initial is not None
+    np.testing.assert_allclose(actual["initial"], expected.initial, atol=1e-4)
 
 
 @pytest.mark.parametrize("precision", ["float32", "int8"])

@@ -82,7 +82,7 @@ static double read_recorded(const RegardModel *model, const RegardResult *r) {
       sum += sum_of(a.weights, (int64_t)a.heads * a.rows * a.columns) + sum_of(a.scores, (int64_t)a.heads * a.rows * a.columns);
     }
     RegardStates s = regard_states(r, 0, rank);
-    sum += sum_of(s.encoder, (int64_t)s.source * s.directions * s.encoder_size) + sum_of(s.decoder, (int64_t)s.target * s.decoder_size);
+    sum += sum_of(s.encoder, (int64_t)s.source * s.directions * s.encoder_size) + sum_of(s.decoder, (int64_t)s.target * s.decoder_size) + sum_of(s.initial, s.decoder_size);
   }
   return sum;
 }

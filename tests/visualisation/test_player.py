@@ -79,6 +79,10 @@ def test_with_the_order_of_bahdanau_the_context_enters_the_next_state(
         return [mark.text for mark in marks if isinstance(mark, Text)]
 
     assert "state before" in texts("bahdanau")
+    states = replace(without_attention.states, is_all=False, order="bahdanau", initial=np.full(5, 0.25, np.float32))  # type: ignore[type-var]
+    data = replace(explanation(2, 1, 1), source=without_attention.source, states=states)
+    marks = next(group.marks for group in layout_frames(data)[3].groups if group.name == "mechanism")
+    assert [mark.hint for mark in marks if isinstance(mark, Box)].count("0.25") == 5, "the first state asks first"
     assert "state" in texts("luong")
     assert "scores e" in texts("luong"), "one head has scores"
 

@@ -35,7 +35,7 @@ static int allocate(const RegardModel *m, Forced *f, const RegardOptions *o) {
   }
   if (!o->states) return 0;
   f->encoder_states = allocate_states(m->encoder_states, f->source_count);
-  f->decoder_states = allocate_states(m->decoder_states, f->target_count + 1);
+  f->decoder_states = allocate_states(m->decoder_states, f->target_count + 2);
   return f->encoder_states && f->decoder_states ? 0 : -1;
 }
 
@@ -143,6 +143,8 @@ static int force_some(Decoder *d, Forced *forced, int64_t count, const RegardOpt
                open_recording(m, STEP, o, count, longest > length ? longest : length, &steps) ||
                encode_sources(d, ids, counts, count, sources, &encoder);
   if (!failed) keep_encoder(d, &encoder, forced, count, rows);
+  for (int64_t i = 0; i < count && !failed && m->has_initial_state; i++) /* behind those of the target */
+    if (forced[i].decoder_states) memcpy(forced[i].decoder_states + (forced[i].target_count + 1) * m->decoder_states.size, sources[i].initial + m->decoder_states.column, (size_t)m->decoder_states.size * sizeof(float));
   for (int64_t t = 0; t < length && !failed; t++) failed = force_step(d, forced, sources, count, t, blocks, length, &steps);
   for (int64_t i = 0; blocks && i < count * length; i++) give_block(d, blocks[i]);
   for (int64_t i = 0; i < count; i++) free_source(sources + i);

@@ -402,6 +402,7 @@ static void find_states(RegardModel *m) {
     if (op->kind != GRU && op->kind != LSTM && op->kind != TANH_CELL) continue;
     m->attends_first |= attention < i;
     m->decoder_states = (StateColumns){op->target, op->column, op->size, 1};
+    m->has_initial_state = s->is_recurrent && op->column + op->size <= s->block;
   }
 }
 

@@ -72,7 +72,7 @@ struct RegardModel {
   int32_t *layer_programs, *layer_operations;
   int32_t layer_count;
   StateColumns encoder_states, decoder_states; /* of the highest layers; the decoder has always some */
-  int attends_first; /* the recurrent decoder attends by the state before */
+  int attends_first, has_initial_state; /* the recurrent decoder attends by the state before; blocks begin with its states */
   int32_t copies[MOST_COPIES]; /* the target's copy tokens */
   int64_t copy_count;
   int32_t *copy_targets; /* (source vocabulary) target token of each copy token, which stands for a span that is not language; PAD: of others */

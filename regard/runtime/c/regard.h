@@ -98,6 +98,7 @@ typedef struct { /* attention of one layer for one translation: (heads, rows, co
 typedef struct { /* hidden states of the highest layers for one translation */
   const float *encoder; /* (source, directions, encoder_size) after each source token, forwards and then backwards; NULL: not recorded, or not recurrent */
   const float *decoder; /* (target, decoder_size) that each target token is predicted from, end of sentence last; of a decoder that is not recurrent its features; NULL: not recorded */
+  const float *initial; /* (decoder_size) the decoder's state before the first token; NULL: not recorded, or not recurrent */
   int32_t source, directions, encoder_size, target, decoder_size;
   int32_t attends_first; /* the decoder attends by the state before, and the context enters the next one (Bahdanau) */
 } RegardStates;

@@ -658,7 +658,7 @@ REGARD_API RegardStates regard_states(const RegardResult *r, size_t line, int32_
   const RegardModel *m = r->model;
   StateColumns encoder = m->encoder_states, decoder = m->decoder_states;
   if (!f->encoder_states) return (RegardStates){0};
-  return (RegardStates){encoder.parts ? f->encoder_states : NULL, f->decoder_states, (int32_t)f->source_count, (int32_t)encoder.parts, (int32_t)encoder.size, (int32_t)f->target_count + 1, (int32_t)decoder.size, m->attends_first};
+  return (RegardStates){encoder.parts ? f->encoder_states : NULL, f->decoder_states, m->has_initial_state ? f->decoder_states + (f->target_count + 1) * decoder.size : NULL, (int32_t)f->source_count, (int32_t)encoder.parts, (int32_t)encoder.size, (int32_t)f->target_count + 1, (int32_t)decoder.size, m->attends_first};
 }
 
 REGARD_API const char *regard_repetition(const RegardResult *r, size_t line, int32_t rank, int32_t part, int32_t *times) {

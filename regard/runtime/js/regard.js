@@ -344,13 +344,14 @@ export class Translator {
 
   #states(of) {
     return this.#library.scoped((allocate) => {
-      const at = allocate(32);
+      const at = allocate(36);
       this.#library.exports.regard_states(at, ...of);
-      const [encoder, decoder, source, directions, encoderSize, target, decoderSize, attendsFirst] = this.#library.integers(at, 8);
+      const [encoder, decoder, initial, source, directions, encoderSize, target, decoderSize, attendsFirst] = this.#library.integers(at, 9);
       if (!decoder) return null;
       return {
         encoder: encoder ? this.#library.floats(encoder, source * directions * encoderSize) : null, directions, encoderSize,
-        decoder: this.#library.floats(decoder, target * decoderSize), decoderSize, attendsFirst: Boolean(attendsFirst),
+        decoder: this.#library.floats(decoder, target * decoderSize), decoderSize,
+        initial: initial ? this.#library.floats(initial, decoderSize) : null, attendsFirst: Boolean(attendsFirst),
       };
     });
   }

@@ -31,7 +31,7 @@ const liveData = (() => {
       return (n) => ({ numbers: drawn.subarray(n * width, (n + 1) * width), largest });
     };
     const encoder = part(states.encoder, N), isAll = !attention.some(({ role }) => role === "cross");
-    return { tokens: sourceTokens.map(tokenText), words: sourceWords.ofTokens, directions, is_all: isAll, order, encoder: (s, k) => encoder(s * directions + k), decoder: part(states.decoder, M) };
+    return { tokens: sourceTokens.map(tokenText), words: sourceWords.ofTokens, directions, is_all: isAll, order, encoder: (s, k) => encoder(s * directions + k), decoder: part(states.decoder, M), initial: states.initial && part(states.initial, M)(0) };
   }
 
   function wordLayer({ role, heads, rows, columns, weights, scores, logSums }, number, sourceWords, targetWords) { // sums over the tokens of a column's word, means over those of a row's

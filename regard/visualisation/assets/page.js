@@ -139,6 +139,7 @@ const explanationPage = (() => {
     const encoder = numbers.subarray(0, S * K * N), decoder = numbers.subarray(S * K * N);
     states.encoder = (s, k) => ({ numbers: encoder.subarray((s * K + k) * N, (s * K + k + 1) * N), largest: largest(encoder) });
     states.decoder = (p) => ({ numbers: decoder.subarray(p * M, (p + 1) * M), largest: largest(decoder) });
+    if (states.initial) states.initial = states.decoder(decoder.length / M - 1);
   }
 
   async function unpack(answer) { // the inverse of `_packed` in explanation_data.py
@@ -922,7 +923,8 @@ const explanationPage = (() => {
 
     // the decoder: the word before, its state, the next word
     const own = (y, name, place) => {
-      if (states && place >= 0) stripAt(states.decoder(place), x0 + 30, y, RIGHT - 40, 26);
+      const state = states && (place >= 0 ? states.decoder(place) : place === -1 && states.initial);
+      if (state) stripAt(state, x0 + 30, y, RIGHT - 40, 26);
       else box(x0 + 30, y, RIGHT - 40, 26, "target");
       beside(y + 25, name);
       if (!states) text(middle, y + 18, labels.decoderLayers(data.layers.filter(({ role }) => role === "decoder").length));
@@ -934,13 +936,13 @@ const explanationPage = (() => {
     text(middle, 19, fitted(before, RIGHT - 50));
     if (isBefore) {
       arrow("", [W - 10, 15], [W - 2, 15], [W - 2, yNew + 13], [W - 9, yNew + 13]);
-      own(yOwn, labels.ownBefore, isDecoding ? t - 1 : -1);
+      own(yOwn, labels.ownBefore, isDecoding ? t - 1 : -2);
       stage(3, isDecoding);
       arrow("", [middle, yOwn + 26], [middle, yNew - 1]);
-      own(yNew, labels.own, isDecoding ? t : -1);
+      own(yNew, labels.own, isDecoding ? t : -2);
     } else {
       arrow("", [middle, 27], [middle, yOwn - 1]);
-      own(yOwn, labels.own, isDecoding ? t : -1);
+      own(yOwn, labels.own, isDecoding ? t : -2);
       if (cross) arrow("", [middle, yOwn + 26], [middle, ySum - 11]);
     }
     if (cross) {

@@ -490,3 +490,19 @@ def test_the_player_goes_by_words_and_by_pieces_on_demand(
     page.uncheck("#pieces")
     assert page.inner_text(status).startswith("Step 1 of 3: predicts building")
     assert not open_page(explanation(2, 1, 1)).is_visible("#pieces"), "each word is one token"
+
+
+@pytest.mark.parametrize("width", [1280, 400])
+def test_the_tree_is_under_the_heatmap_where_there_is_room(
+    open_page: Any, explanation: Callable[..., ExplanationData], width: int
+) -> None:
+    page = open_page(explanation(3, 1, 1), viewport={"width": width, "height": 900})
+    assert page.locator("#search").is_hidden(), "the encoder comes first"
+    page.fill("#step", "1")
+    figure, player, tree = (page.locator(name).bounding_box() for name in ("#figure", "#player", "#search"))
+    if width > 1000:
+        assert tree["x"] == figure["x"] < player["x"]
+        assert figure["y"] + figure["height"] <= tree["y"]
+    else:
+        assert tree["x"] == figure["x"] == player["x"]
+        assert player["y"] + player["height"] <= tree["y"]

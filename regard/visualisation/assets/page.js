@@ -872,7 +872,7 @@ const explanationPage = (() => {
 
     // attention: scores on the wires, softmax, weights, their sum
     if (cross) {
-      const top = weights ? Math.max(...weights) : 1, highest = weights && isHead && layer.logSum ? Math.log(top) + layer.logSum(head ?? 0, Math.min(layer.shape[1] - 1, t)) : 0;
+      const top = weights ? Math.max(...weights) : 1, highest = weights && isHead && layer.logSum ? Math.log(top) + layer.logSum(head ?? 0, t) : 0;
       const signed = (score) => (Math.abs(score) < 0.05 ? "0" : score.toFixed(1).replace("-", "−"));
       stage(1, isDecoding);
       if (isHead) named(yScore + 12, labels.scoreRow);
@@ -1114,7 +1114,7 @@ const explanationPage = (() => {
     const hasAttention = data.layers.length > 0;
     for (const id of ["attention", "figure", "scale", "numbers"]) find(id).hidden = !hasAttention;
     find("panes").classList.toggle("both", hasAttention && data.steps.length > 0);
-    find("player").hidden = !data.steps.length;
+    find("player").hidden = find("search").hidden = !data.steps.length;
     find("by-piece").hidden = ![...data.steps.keys()].some(goesOn);
     updateLabels();
     const [layer, head, shifted] = data.shown_head, keeps = isLive && isShown; // what the reader has chosen stays
@@ -1188,7 +1188,7 @@ const explanationPage = (() => {
 
   function hide() { // there is nothing to show of this sentence
     data = undefined;
-    for (const id of ["attention", "figure", "scale", "numbers", "agreement", "player"]) find(id).hidden = true;
+    for (const id of ["attention", "figure", "scale", "numbers", "agreement", "player", "search"]) find(id).hidden = true;
   }
 
   /** Add labels in English and Korean, and call a function whenever the language changes. */

@@ -21,7 +21,7 @@ export interface Options {
   maxWhole?: number;
   /** 1: WebAssembly has one thread here. */
   threads?: number;
-  /** Which attention weights are returned. */
+  /** Which attention is returned, scores and weights. */
   attention?: "none" | "cross" | "all";
   /** Whether word alignments are extracted. */
   alignments?: boolean;
@@ -29,6 +29,8 @@ export interface Options {
   trace?: boolean;
   /** Whether each sentence of a line is translated by itself; by default as the lines of the training data were. */
   split?: boolean;
+  /** Whether hidden states are recorded; an error for a model of which neither side is recurrent. */
+  states?: boolean;
 }
 
 /** What a translation begins with: text, which is tokenised by whole words, or token ids. */
@@ -46,7 +48,7 @@ export interface TranslateOptions extends Options {
 
 export type Role = "encoder" | "cross" | "decoder";
 
-/** Attention weights of one layer: weights[(head * rows + row) * columns + column]. */
+/** Attention of one layer: weights[(head * rows + row) * columns + column], and so the scores. */
 export interface Attention {
   name: string;
   role: Role;
@@ -55,6 +57,23 @@ export interface Attention {
   rows: number;
   columns: number;
   weights: Float32Array;
+  /** What softmax makes the weights of; −Infinity: of what a row does not attend to. */
+  scores: Float32Array;
+}
+
+/** Hidden states of the highest layers, if `states` asked for them. */
+export interface States {
+  /** encoder[(token * directions + direction) * encoderSize + i], forwards and then backwards; null: the encoder is not recurrent. */
+  encoder: Float32Array | null;
+  directions: number;
+  encoderSize: number;
+  /** decoder[token * decoderSize + i], which each token is predicted from, the end of the sentence last; of a decoder that is not recurrent its features. */
+  decoder: Float32Array;
+  decoderSize: number;
+  /** The decoder's state before the first token; null: it is not recurrent. */
+  initial: Float32Array | null;
+  /** The decoder attends by the state before, and the context enters the next one. */
+  attendsFirst: boolean;
 }
 
 export interface Hypothesis {
@@ -71,6 +90,8 @@ export interface Hypothesis {
   alignments: [number, number][] | null;
   /** Empty if not asked for, and of a line that was split into parts. */
   attention: Attention[];
+  /** null if not asked for, and of a line that was split into parts. */
+  states: States | null;
   /** A text that is repeated over and over, a sign of failure. */
   repetition: { text: string; times: number } | null;
 }
@@ -129,6 +150,8 @@ export class Translator {
   /** Bytes of memory that the library has taken. */
   readonly memory: number;
   readonly layers: { name: string; role: Role; heads: number }[];
+  /** Which sides have hidden states. */
+  readonly recurrent: { encoder: boolean; decoder: boolean };
   /** The characters of the model's copy tokens; empty if it has none. */
   readonly copies: string[];
   /** The model's own search options. */

@@ -30,6 +30,22 @@ def test_every_model_is_explained_and_drawn(encoder: str, decoder: str, tmp_path
         save(data, tmp_path / f"page{suffix}")
 
 
+@pytest.mark.parametrize("decoder", ["recurrent", "transformer", "convolutional"])
+def test_scores_are_logarithms_of_weights_plus_those_of_their_sums(decoder: str, tmp_path: Path) -> None:
+    translator = load_translator(folder(tmp_path / "run", "transformer", decoder, end=-2.0))
+    explanation = explain(translator, TEXT, beam=2, attributions=False)
+    readings = explanation.translation.readings
+    assert readings is not None
+    for layer, name in zip(explanation.data.layers, readings.layers("cross"), strict=False):
+        assert layer.log_sums is not None
+        ends = np.asarray(readings.source_words) < 0
+        at_end = np.logaddexp.reduce(readings.scores[name][..., ends], -1)
+        expected = np.log(layer.special_weights) + layer.log_sums
+        likely = layer.special_weights > 1e-4
+        np.testing.assert_allclose(expected[likely], at_end[likely], rtol=1e-4, atol=1e-3)
+    assert all(layer.log_sums is None for layer in explanation.data.layers if layer.role != "cross")
+
+
 @pytest.mark.parametrize("decoder", ["no_attention", "recurrent", "transformer"])
 @pytest.mark.parametrize("encoder", [{}, {"bidirectional": False}, {"cell": "lstm", "layers": 2}])
 def test_states_are_those_of_the_model(
@@ -60,6 +76,11 @@ def test_states_are_those_of_the_model(
             if states.directions == 2:
                 np.testing.assert_allclose(states.encoder[-count, 1], last(ids[-count:])[1], atol=1e-5)
     assert len(states.decoder) == len(explanation.data.tokens)
+    assert (states.initial is None) == (decoder == "transformer")
+    if states.initial is not None:  # of which, and of the start of the target, the next is made
+        with torch.inference_mode():
+            begun = model.begin(model.encode(Batch.of([ids]))).tensors["states"][0, len(model.decoder.cells) - 1]
+        np.testing.assert_allclose(states.initial, begun.numpy(), atol=1e-5)
 
 
 def test_a_captioner_without_attention_is_explained_by_its_search(tmp_path: Path) -> None:

@@ -28,7 +28,8 @@ class Readings:
     index; −1 is end of sentence. `source_text` and `target_text` are the words themselves, if known. The source of an
     image is its cells row by row, in a `grid` of (rows, columns); `cell_centre` is the point that a cell looks at, as a
     fraction of the cell's side; `cell_extent` is the fraction of the image's height and width that all cells cover,
-    more than 1 if the last ones hang over its edge.
+    more than 1 if the last ones hang over its edge. `scores` are what softmax makes the weights of, of the same layers
+    and shapes; −∞: of what a row does not attend to.
     """
 
     source: tuple[str, ...]
@@ -42,6 +43,7 @@ class Readings:
     grid: tuple[int, int] | None = None
     cell_centre: float = 0.5
     cell_extent: tuple[float, float] = (1.0, 1.0)
+    scores: dict[str, Array] = field(default_factory=dict, repr=False)
 
     def layers(self, role: str = "cross") -> list[str]:
         """Return the names of the layers with this role, lowest first."""

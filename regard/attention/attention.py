@@ -118,22 +118,24 @@ class Attention(nn.Module):
         if window is not None and is_self and local.blocks_pay_off(T, window) and local.is_contiguous(memory.keep):
             keep = attention_mask(memory, T, causal, window) if recorders else None
             blocks, _ = self._attend(*local.to_blocks(q, memory, causal, window))
-            context, weights = local.from_blocks(blocks, N, T), None
+            context, scores = local.from_blocks(blocks, N, T), None
         else:
             keep = attention_mask(memory, T, causal, window)
             if keep is not None and keep.shape[2] > 1 and memory.rows < N:
                 keep = keep.repeat(1, 1, N // memory.rows, 1)  # (R, 1, K·T, S), as the folded queries
-            context, weights = self._attend(q, memory, keep)
+            context, scores = self._attend(q, memory, keep)
         if recorders:
-            if weights is None:
+            if scores is None:
                 with torch.autocast(q.device.type, enabled=False):
-                    weights = masked_softmax(self.score(q.float(), memory.keys.float()), keep)
+                    scores = self.score(q.float(), memory.keys.float())
+            weights = unfold_beams(masked_softmax(scores, keep), N)
+            scores = unfold_beams(scores if keep is None else scores.masked_fill(~keep, -torch.inf), N)
             for recorder in recorders:
-                recorder.record(self, unfold_beams(weights, N))
+                recorder.record(self, weights, scores)
         return merge_heads(unfold_beams(context, N))
 
     def _attend(self, q: Tensor, memory: Memory, keep: Tensor | None) -> tuple[Tensor, Tensor | None]:
-        """Return the weighted values, and the weights if the kernel formed them."""
+        """Return the weighted values, and the scores if the kernel formed them."""
         keys, values, dot = memory.keys, memory.values, self.score.as_dot(q)
         cpu = q.device.type == "cpu"
         low = q.dtype == keys.dtype == values.dtype == torch.bfloat16
@@ -144,8 +146,8 @@ class Attention(nn.Module):
         # Off the CPU autocast stays on if the caller enabled it, and is never enabled here: its default is float16.
         with torch.autocast(q.device.type, enabled=not cpu and torch.is_autocast_enabled(q.device.type)):
             if dot is None:
-                weights = masked_softmax(self.score(q.to(keys.dtype), keys).float(), keep)
-                return torch.matmul(weights.to(values.dtype), values), weights
+                scores = self.score(q.to(keys.dtype), keys).float()
+                return torch.matmul(masked_softmax(scores, keep).to(values.dtype), values), scores
             query, scale = dot
             with nullcontext() if cpu else sdpa_kernel(GPU_KERNELS):
                 context = F.scaled_dot_product_attention(

@@ -132,11 +132,11 @@ def _attributions(translator: Translator, text: str, readings: Readings) -> Attr
         return None
     target = translator.tokenizer.target.ids(readings.target)[:-1]
     measured = measure_faithfulness(translator, text, target, readings, alignment_choice(translator, readings))
-    return Attributions(
-        ("gradient × input", "word erasure"),
+    weights, agreement = (
         (measured.gradient, measured.erasure),
         (measured.gradient_agreement, measured.erasure_agreement),
     )
+    return Attributions(("gradient × input", "word erasure"), weights, agreement)
 
 
 @torch.inference_mode()
@@ -153,18 +153,16 @@ def _states(translator: Translator, text: str, readings: Readings) -> States | N
     encoded = encoder(Batch.of([ids], model.device))
     directions = 2 if encoder.layers[0].bidirectional else 1
     source = model.decoder.prepare(encoded)
-    state, tops = model.begin(source), []
+    state, tops = model.begin(source), list[Tensor]()
+    begun = _top_state(model.decoder, state, encoded.outputs) if "states" in state.tensors else None
     for token in (BOS, *translator.tokenizer.target.ids(readings.target)[:-1]):
         features, state = model.step(torch.tensor([[token]], device=model.device), state, source)
         tops.append(_top_state(model.decoder, state, features))
-    return States(
-        tuple(translator.tokenizer.source.tokens(ids)),
-        encoded.outputs[0].view(len(ids), directions, -1).float().cpu().numpy(),
-        torch.stack(tops).float().cpu().numpy(),
-        not source.memories,
-        readings.source_words,
-        getattr(model.decoder, "order", ""),
-    )
+    sides = encoded.outputs[0].view(len(ids), directions, -1), torch.stack(tops)
+    encoder_states, decoder_states = (states.float().cpu().numpy() for states in sides)
+    tokens, order = tuple(translator.tokenizer.source.tokens(ids)), getattr(model.decoder, "order", "")
+    initial = None if begun is None else begun.float().cpu().numpy()
+    return States(tokens, encoder_states, decoder_states, not source.memories, readings.source_words, order, initial)
 
 
 def _top_state(decoder: Decoder, state: State, features: Tensor) -> Tensor:
@@ -187,21 +185,11 @@ def _steps(vocabulary: Vocabulary, tokens: Sequence[str], trace: Sequence[Search
     parents: dict[tuple[int, ...], int] = {(): -1}
     for length, step in enumerate(trace[: len(output)], 1):
         prefixes = [(*step.prefixes[c.beam], c.token) for c in step.candidates]
-        shown = [
-            (candidate, prefix)
-            for candidate, prefix in _shown(step.candidates, prefixes, output[:length])
-            if prefix[:-1] in parents
-        ]
+        shown = [(c, p) for c, p in _shown(step.candidates, prefixes, output[:length]) if p[:-1] in parents]
+        tokens_shown = vocabulary.tokens([c.token for c, _ in shown])
         nodes = tuple(
-            SearchNode(
-                parents[prefix[:-1]],
-                vocabulary.tokens([candidate.token])[0],
-                exp(candidate.log_prob),
-                candidate.total_log_prob,
-                candidate.fate,
-                prefix == output[:length],
-            )
-            for candidate, prefix in shown
+            SearchNode(parents[p[:-1]], token, exp(c.log_prob), c.total_log_prob, c.fate, p == output[:length])
+            for (c, p), token in zip(shown, tokens_shown, strict=True)
         )
         steps.append(TreeStep(nodes, _options(step, output[:length], vocabulary)))
         parents = {prefix: index for index, (_, prefix) in enumerate(shown)}

@@ -176,18 +176,10 @@ class Captioner(BasePipeline):
         encoder: Any = self.model.encoder
         cells = tuple(f"{row}·{column}" for row in range(1, rows + 1) for column in range(1, columns + 1))
         tokens, words, texts = read_side(self.tokenizer.target, [*target, EOS])
+        extent = rows * encoder.stride / Y, columns * encoder.stride / X
+        weights, roles, of_cells, centre = forced.weights, forced.roles, tuple(range(len(cells))), encoder.cell_centre
         return Readings(
-            cells,
-            tokens,
-            tuple(range(len(cells))),
-            words,
-            forced.weights,
-            forced.roles,
-            cells,
-            texts,
-            forced.grid,
-            encoder.cell_centre,
-            (rows * encoder.stride / Y, columns * encoder.stride / X),
+            cells, tokens, of_cells, words, weights, roles, cells, texts, forced.grid, centre, extent, forced.scores
         )
 
 

@@ -218,7 +218,8 @@ class RuntimeTranslator:
         roles = {layer.name: layer.role for layer in model.layers}
         from regard.attention.alignment import Readings
 
-        return Readings(tokens[0], tokens[1], words[0], words[1], best.weights, roles, texts[0], texts[1])
+        weights, scores = best.weights, best.scores
+        return Readings(tokens[0], tokens[1], words[0], words[1], weights, roles, texts[0], texts[1], scores=scores)
 
 
 class RuntimeTokenizer:

@@ -316,8 +316,8 @@ class Translator(BasePipeline):
     def _readings(self, source: Sequence[int], target: Sequence[int], forced: ForcedDecoding) -> Readings:
         vocabularies, ids = (self.tokenizer.source, self.tokenizer.target), (source, [*target, EOS])
         (source_tokens, source_words, source_texts), (tokens, words, texts) = map(read_side, vocabularies, ids)
-        weights, roles = forced.weights, forced.roles
-        return Readings(source_tokens, tokens, source_words, words, weights, roles, source_texts, texts)
+        sides, weights, roles = (source_tokens, tokens, source_words, words), forced.weights, forced.roles
+        return Readings(*sides, weights, roles, source_texts, texts, scores=forced.scores)
 
 
 def whole_too_long(tokens: int, max_whole: int, why: str) -> str:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from regard.common.errors import LineError, ModelFolderError, RegardError, UsageError
 from regard.common.reading import parse_json
 from regard.data.copy_tokens import COPY_CHARACTERS
-from regard.runtime.native import kernels
+from regard.runtime.native import declare, kernels, typed
 from regard.search.search_steps import Candidate, Fate, SearchStep
 
 if TYPE_CHECKING:
@@ -60,6 +60,7 @@ class Options:
     top_p: float = 0.0
     seed: int = 0
     top_k: int = 0
+    states: int = 0
 
 
 _TYPES: dict[str, Any] = {"seed": ctypes.c_int64, "float": ctypes.c_double, "int": ctypes.c_int32}
@@ -70,17 +71,16 @@ class _Options(ctypes.Structure):
 
 
 _NAMES = tuple(item.name for item in fields(Options))
-
-
-_Ids = ctypes.POINTER(ctypes.c_int32)
+_Ids, _Floats = ctypes.POINTER(ctypes.c_int32), ctypes.POINTER(ctypes.c_float)
 
 
 class Term(ctypes.Structure):
     """Required term, as `RegardTerm` of regard.h."""
 
     _fields_ = (
-        *(("ids", _Ids), ("sizes", _Ids), ("forms", ctypes.c_int32), ("initial_forms", ctypes.c_int32)),
-        ("may_follow", ctypes.c_void_p),
+        *typed(_Ids, "ids", "sizes"),
+        *typed(ctypes.c_int32, "forms", "initial_forms"),
+        *typed(ctypes.c_void_p, "may_follow"),
     )
 
 
@@ -101,8 +101,8 @@ class _Layer(ctypes.Structure):
 
 class _Part(ctypes.Structure):
     _fields_ = (
-        *(("source", ctypes.c_void_p), ("text", ctypes.c_void_p), ("source_size", ctypes.c_size_t)),
-        *(("text_size", ctypes.c_size_t), ("score", ctypes.c_double)),
+        *(*typed(ctypes.c_void_p, "source", "text"), *typed(ctypes.c_size_t, "source_size", "text_size")),
+        ("score", ctypes.c_double),
     )
 
 
@@ -110,8 +110,8 @@ class EncodedSource(ctypes.Structure):
     """Output of an encoder for one source: outputs (S, D), embeddings (S, De) and summary (L·D), contiguous float32."""
 
     _fields_ = (
-        *((name, ctypes.c_void_p) for name in ("outputs", "embedded", "summary")),
-        *((name, ctypes.c_int64) for name in ("entries", "length", "output_size", "embedded_size", "summary_size")),
+        *typed(ctypes.c_void_p, "outputs", "embedded", "summary"),
+        *typed(ctypes.c_int64, "entries", "length", "output_size", "embedded_size", "summary_size"),
     )
 
     def __init__(self, length: int, *arrays: npt.NDArray[np.float32]) -> None:
@@ -126,16 +126,18 @@ Source = Sequence[int] | EncodedSource
 
 
 class _Attention(ctypes.Structure):
-    _fields_ = (
-        ("weights", ctypes.POINTER(ctypes.c_float)),
-        *((name, ctypes.c_int32) for name in ("heads", "rows", "columns")),
-    )
+    _fields_ = (("weights", _Floats), *typed(ctypes.c_int32, "heads", "rows", "columns"), ("scores", _Floats))
+
+
+class _States(ctypes.Structure):
+    _sizes = ("source", "directions", "encoder_size", "target", "decoder_size", "attends_first")
+    _fields_ = (*typed(_Floats, "encoder", "decoder", "initial"), *typed(ctypes.c_int32, *_sizes))
 
 
 class _Candidate(ctypes.Structure):
     _fields_ = (
-        *((name, ctypes.c_int32) for name in ("row", "token", "fate", "reserved")),
-        *((name, ctypes.c_double) for name in ("log_prob", "total")),
+        *typed(ctypes.c_int32, "row", "token", "fate", "reserved"),
+        *typed(ctypes.c_double, "log_prob", "total"),
     )
 
 
@@ -149,15 +151,31 @@ class AttentionLayer:
 
 
 @dataclass(frozen=True, eq=False)
+class RuntimeStates:
+    """Hidden states of the highest layers: of a recurrent encoder (S, directions, N), and of the decoder (T, M).
+
+    Those of a decoder that is not recurrent are its features. `initial` (M,): the state of a recurrent decoder before
+    the first token. `attends_first`: it attends by the state before.
+    """
+
+    encoder: npt.NDArray[np.float32] | None
+    decoder: npt.NDArray[np.float32]
+    initial: npt.NDArray[np.float32] | None
+    attends_first: bool
+
+
+@dataclass(frozen=True, eq=False)
 class RuntimeHypothesis:
-    """A translation of a line: text, score, token ids; links and attention weights (heads, T, S) if asked for."""
+    """A translation of a line: text, score, token ids; links, attention (heads, T, S) and states if asked for."""
 
     text: str
     score: float
     ids: tuple[int, ...]
     log_probs: tuple[float, ...]  # of each token, after those before it
     links: tuple[tuple[int, int], ...] | None
-    weights: dict[str, npt.NDArray[np.float32]]
+    weights: dict[str, npt.NDArray[np.float32]]  # by layer, as the scores that softmax makes them of
+    scores: dict[str, npt.NDArray[np.float32]]
+    states: RuntimeStates | None
     repetitions: tuple[tuple[str, int], ...]  # of its parts: texts that are repeated over and over, and how often
     is_complete: bool  # it holds all required terms, and the model has placed its copy tokens itself
 
@@ -242,12 +260,8 @@ class RuntimeModel:
 
     def __init__(self, path: str | Path) -> None:
         """Map the file into memory. Raises ModelFolderError if it is missing, damaged, of another version or card."""
-        self._library = _declared(kernels())
-        error = ctypes.create_string_buffer(_ERROR_SIZE)
-        self._model = self._library.regard_open(os.fsencode(path), error, _ERROR_SIZE)
-        if not self._model:
-            raise ModelFolderError(error.value.decode("utf-8", "surrogateescape"))
-        self.path = Path(path)
+        self._library, self.path = _declared(kernels()), Path(path)
+        self._open(self._library.regard_open, os.fsencode(path))
         size = ctypes.c_size_t()
         address = self._library.regard_card(self._model, ctypes.byref(size))
         self.card = _read_card(self.path, ctypes.string_at(address, size.value))
@@ -257,16 +271,20 @@ class RuntimeModel:
     @classmethod
     def from_memory(cls, content: bytes) -> RuntimeModel:
         """Open the content of a runtime file. Raises ModelFolderError as for a file."""
-        model, error = cls.__new__(cls), ctypes.create_string_buffer(_ERROR_SIZE)
+        model = cls.__new__(cls)
         model._library, model.path = _declared(kernels()), Path("<memory>")
         buffer = (ctypes.c_char * (len(content) + _ALIGNED))()
         start = ctypes.addressof(buffer) + -ctypes.addressof(buffer) % _ALIGNED
         ctypes.memmove(start, content, len(content))
         model._content = buffer
-        model._model = model._library.regard_open_memory(start, len(content), error, _ERROR_SIZE)
-        if not model._model:
-            raise ModelFolderError(error.value.decode("utf-8", "replace"))
+        model._open(model._library.regard_open_memory, start, len(content))
         return model
+
+    def _open(self, function: Any, *arguments: Any) -> None:
+        error = ctypes.create_string_buffer(_ERROR_SIZE)
+        self._model = function(*arguments, error, _ERROR_SIZE)
+        if not self._model:
+            raise ModelFolderError(error.value.decode("utf-8", "surrogateescape"))
 
     def __del__(self) -> None:
         if getattr(self, "_model", None):
@@ -321,20 +339,10 @@ class RuntimeModel:
 
         Raises LineError for a line that cannot be translated, UsageError for options out of range.
         """
-        return interruptible(lambda: self._translate(lines, options, prefixes), sum(map(len, lines)) > _SHORT)
-
-    def _translate(
-        self, lines: Sequence[str], options: Options, prefixes: Sequence[Sequence[int]] | None
-    ) -> list[RuntimeLine]:
-        error = ctypes.create_string_buffer(_ERROR_SIZE)
-        lines_given, rest = _texts(lines), (ctypes.byref(_structure(options)), error, _ERROR_SIZE)
-        if prefixes is None:
-            result = self._library.regard_translate(self._model, *lines_given, *rest)
-        else:
-            result = self._library.regard_continue(self._model, *lines_given, *_arrays(prefixes), *rest)
-        if not result:
-            raise _problem(error.value.decode("utf-8", "replace"))
-        return self._lines(result)
+        begun = () if prefixes is None else _arrays(prefixes)
+        call = self._library.regard_continue if begun else self._library.regard_translate
+        arguments = (self._model, *_texts(lines), *begun, ctypes.byref(_structure(options)))
+        return interruptible(lambda: self._lines(_succeed(call, *arguments)), sum(map(len, lines)) > _SHORT)
 
     def search(
         self, sources: Sequence[Source], constraints: Sequence[Constraints], options: Options
@@ -345,41 +353,33 @@ class RuntimeModel:
         may be empty if `min_length` lets it. The steps of the search come too, if the options ask for a trace. Raises
         UsageError.
         """
-        return interruptible(lambda: self._search(sources, constraints, options), len(sources) > _FEW)
+        library, count, own = self._library, ctypes.c_size_t(), (Constraints * len(sources))(*constraints)
+        (kind, given), rest = _sources(sources), (len(sources), own, ctypes.byref(_structure(options)))
 
-    def _search(
-        self, sources: Sequence[Source], constraints: Sequence[Constraints], options: Options
-    ) -> tuple[list[list[tuple[tuple[int, ...], float, bool]]], list[SearchStep]]:
-        library, error, count = self._library, ctypes.create_string_buffer(_ERROR_SIZE), ctypes.c_size_t()
-        own, (kind, given) = (Constraints * len(sources))(*constraints), _sources(sources)
-        rest = (len(sources), own, ctypes.byref(_structure(options)), error, _ERROR_SIZE)
-        if not (result := getattr(library, f"regard_translate_{kind}")(self._model, *given, *rest)):
-            raise _problem(error.value.decode("utf-8", "replace"))
-
-        def target(index: int, rank: int) -> tuple[tuple[int, ...], float, bool]:
+        def target(result: int, index: int, rank: int) -> tuple[tuple[int, ...], float, bool]:
             tokens = library.regard_tokens(result, index, rank, ctypes.byref(count))
             is_complete = bool(library.regard_is_complete(result, index, rank))
             return tuple(tokens[: count.value]), library.regard_score(result, index, rank), is_complete
 
-        try:
-            ranks = [range(library.regard_hypotheses(result, index)) for index in range(len(sources))]
-            targets = [[target(index, rank) for rank in own] for index, own in enumerate(ranks)]
-            return targets, [self._step(result, step) for step in range(library.regard_steps(result))]
-        finally:
-            library.regard_free(result)
+        def search() -> tuple[list[list[tuple[tuple[int, ...], float, bool]]], list[SearchStep]]:
+            result = _succeed(getattr(library, f"regard_translate_{kind}"), self._model, *given, *rest)
+            try:
+                ranks = [range(library.regard_hypotheses(result, index)) for index in range(len(sources))]
+                targets = [[target(result, index, rank) for rank in own] for index, own in enumerate(ranks)]
+                return targets, [self._step(result, step) for step in range(library.regard_steps(result))]
+            finally:
+                library.regard_free(result)
+
+        return interruptible(search, len(sources) > _FEW)
 
     def queue(self, threads: int) -> RuntimeQueue:
         """Start threads that translate calls which arrive at any time, with continuous batching."""
-        return RuntimeQueue(self, self._library, self._model, threads, self._lines)
+        return RuntimeQueue(self, threads)
 
     def stream(self, line: str, options: Options) -> Iterator[str]:
         """Yield what the greedy translation of a line grows by, word by word."""
-        encoded, error = line.encode("utf-8", "replace"), ctypes.create_string_buffer(_ERROR_SIZE)
-        stream = self._library.regard_stream(
-            self._model, encoded, len(encoded), ctypes.byref(_structure(options)), error, _ERROR_SIZE
-        )
-        if not stream:
-            raise _problem(error.value.decode("utf-8", "replace"))
+        encoded, chosen = line.encode("utf-8", "replace"), ctypes.byref(_structure(options))
+        stream = _succeed(self._library.regard_stream, self._model, encoded, len(encoded), chosen)
         try:
             size = ctypes.c_size_t()
             while address := self._library.regard_next(stream, ctypes.byref(size)):
@@ -394,11 +394,9 @@ class RuntimeModel:
 
     def stream_ids(self, source: Source, constraints: Constraints, options: Options) -> Iterator[tuple[int, ...]]:
         """Yield the token ids of the target of one source after each step of a greedy search."""
-        error, count = ctypes.create_string_buffer(_ERROR_SIZE), ctypes.c_size_t()
-        rest = (ctypes.byref(constraints), ctypes.byref(_structure(options)), error, _ERROR_SIZE)
-        kind, given = _sources([source])
-        if not (stream := getattr(self._library, f"regard_stream_{kind}")(self._model, *given, *rest)):
-            raise _problem(error.value.decode("utf-8", "replace"))
+        (kind, given), count = _sources([source]), ctypes.c_size_t()
+        rest = (ctypes.byref(constraints), ctypes.byref(_structure(options)))
+        stream = _succeed(getattr(self._library, f"regard_stream_{kind}"), self._model, *given, *rest)
         try:
             while ids := self._library.regard_next_tokens(stream, ctypes.byref(count)):
                 yield tuple(ids[: count.value])
@@ -463,6 +461,11 @@ class RuntimeModel:
         """True if target words attend to source words."""
         return any(layer.role == "cross" for layer in self.layers)
 
+    @property
+    def recurrence(self) -> int:
+        """Sum of 1 if the encoder is recurrent, and 2 if the decoder is."""
+        return int(self._library.regard_recurrence(self._model))
+
     def _lines(self, result: Any) -> list[RuntimeLine]:
         """Read a result, and free it."""
         try:
@@ -511,21 +514,15 @@ class RuntimeModel:
                 repetitions.append((repeated.decode(), times.value))
         links = library.regard_alignment(result, index, rank, ctypes.byref(count))
         pairs = tuple((links[2 * i], links[2 * i + 1]) for i in range(count.value)) if links else None
-        weights = self._weights(result, index, rank)
+        layers = [(each.name, library.regard_attention(result, index, rank, n)) for n, each in enumerate(self.layers)]
+        recorded = [(name, item, (item.heads, item.rows, item.columns)) for name, item in layers if item.weights]
+        weights = {name: _array(item.weights, shape) for name, item, shape in recorded}
+        scores = {name: _array(item.scores, shape) for name, item, shape in recorded}
+        states = _states(library.regard_states(result, index, rank))
         score = library.regard_score(result, index, rank)
         is_complete = bool(library.regard_is_complete(result, index, rank))
-        return RuntimeHypothesis(text, score, ids, log_probs, pairs, weights, tuple(repetitions), is_complete)
-
-    def _weights(self, result: Any, index: int, rank: int) -> dict[str, npt.NDArray[np.float32]]:
-        weights = {}
-        for number, layer in enumerate(self.layers):
-            item = self._library.regard_attention(result, index, rank, number)
-            if item.weights:
-                import numpy as np  # late: a line is translated before numpy is imported
-
-                shape = (item.heads, item.rows, item.columns)
-                weights[layer.name] = np.ctypeslib.as_array(item.weights, shape).copy()
-        return weights
+        rest = (weights, scores, states, tuple(repetitions), is_complete)
+        return RuntimeHypothesis(text, score, ids, log_probs, pairs, *rest)
 
 
 class RuntimeQueue:
@@ -535,20 +532,10 @@ class RuntimeQueue:
     waiting. Any number of threads may use it at once.
     """
 
-    def __init__(
-        self,
-        model: RuntimeModel,
-        library: ctypes.CDLL,
-        handle: int,
-        threads: int,
-        read: Callable[[Any], list[RuntimeLine]],
-    ) -> None:
+    def __init__(self, model: RuntimeModel, threads: int) -> None:
         """Start the threads; see `RuntimeModel.queue`."""
-        error = ctypes.create_string_buffer(_ERROR_SIZE)
-        self._kept, self._library, self._read = model, library, read  # a model is not closed before its queue
-        self._queue = library.regard_queue_open(handle, threads, error, _ERROR_SIZE)
-        if not self._queue:
-            raise MemoryError(error.value.decode("utf-8", "replace"))
+        self._library, self._read = model._library, model._lines  # a model is not closed before its queue
+        self._queue: int | None = _succeed(self._library.regard_queue_open, model._model, threads)
 
     def submit(
         self, ticket: int, lines: Sequence[str], options: Options, prefixes: Sequence[Sequence[int]] | None = None
@@ -603,6 +590,23 @@ def interruptible(call: Callable[[], _Result], is_long: bool = True) -> _Result:
     return future.result()
 
 
+def _array(numbers: Any, shape: tuple[int, ...]) -> npt.NDArray[np.float32]:
+    """Copy an array of the library."""
+    import numpy as np  # late: a line is translated before numpy is imported
+
+    return np.ctypeslib.as_array(numbers, shape).copy()
+
+
+def _states(item: _States) -> RuntimeStates | None:
+    if not item.decoder:
+        return None
+    sizes = item.source, item.directions, item.encoder_size
+    encoder = _array(item.encoder, sizes) if item.encoder else None
+    initial = _array(item.initial, (item.decoder_size,)) if item.initial else None
+    decoder = _array(item.decoder, (item.target, item.decoder_size))
+    return RuntimeStates(encoder, decoder, initial, bool(item.attends_first))
+
+
 def _texts(lines: Sequence[str]) -> tuple[Any, Any, int]:
     """Return lines as the library takes them: their addresses, their sizes, their number."""
     encoded = [line.encode("utf-8", "replace") for line in lines]
@@ -630,9 +634,16 @@ def _sources(sources: Sequence[Source]) -> tuple[str, tuple[Any, ...]]:
 
 def _arrays(rows: Sequence[Sequence[int]]) -> tuple[Any, Any]:
     """Return rows of token ids as the library takes them: their addresses, and their lengths."""
-    pointer = ctypes.POINTER(ctypes.c_int32)
-    arrays = [ctypes.cast((ctypes.c_int32 * len(row))(*row), pointer) for row in rows]
-    return (pointer * len(rows))(*arrays), (ctypes.c_size_t * len(rows))(*map(len, rows))
+    arrays = [ctypes.cast((ctypes.c_int32 * len(row))(*row), _Ids) for row in rows]
+    return (_Ids * len(rows))(*arrays), (ctypes.c_size_t * len(rows))(*map(len, rows))
+
+
+def _succeed(function: Any, *arguments: Any) -> int:
+    """Call a function that returns 0 if it fails, and writes why. Raises that error."""
+    error = ctypes.create_string_buffer(_ERROR_SIZE)
+    if not (result := function(*arguments, error, _ERROR_SIZE)):
+        raise _problem(error.value.decode("utf-8", "replace"))
+    return int(result)
 
 
 def _problem(message: str) -> Exception:
@@ -645,8 +656,8 @@ def _problem(message: str) -> Exception:
 
 _QUICK = (
     *("card", "languages", "options", "layers", "layer", "token", "words", "decode", "free_text", "count"),
-    *("hypotheses", "text", "score", "tokens", "log_probs", "alignment", "attention", "repetition", "source"),
-    *("parts", "part", "note", "steps", "open_hypotheses", "open_tokens", "candidates"),
+    *("hypotheses", "text", "score", "tokens", "log_probs", "alignment", "attention", "states", "repetition", "source"),
+    *("recurrence", "parts", "part", "note", "steps", "open_hypotheses", "open_tokens", "candidates"),
 )
 """Functions that take microseconds: releasing Python's lock for one would wait for each thread that computes."""
 
@@ -658,27 +669,22 @@ def _declared(library: ctypes.CDLL) -> ctypes.CDLL:
     hypothesis, lines = [pointer, size, integer], [pointer, pointer, size]
     functions: dict[str, tuple[Any, list[Any]]] = {
         "open": (pointer, [text, text, size]),
-        "close": (None, [pointer]),
-        "is_unchanged": (ctypes.c_int, [pointer]),
-        **dict.fromkeys(("card", "languages"), (pointer, [pointer, counted])),
+        **dict.fromkeys(("close", "free", "free_text", "queue_close", "stream_free"), (None, [pointer])),
+        **dict.fromkeys(("is_unchanged", "layers", "recurrence"), (integer, [pointer])),
+        **dict.fromkeys(("card", "languages", "next"), (pointer, [pointer, counted])),
         "options": (None, [pointer, pointer]),
-        "layers": (integer, [pointer]),
         "layer": (_Layer, [pointer, integer]),
-        "encode": (ctypes.c_int64, [pointer, text, size, ids, size]),
-        "encode_target": (ctypes.c_int64, [pointer, text, size, ids, size]),
+        **dict.fromkeys(("encode", "encode_target"), (ctypes.c_int64, [pointer, text, size, ids, size])),
         "words": (ctypes.c_int, [pointer, ctypes.c_int, ids, size, ids]),
         "decode": (pointer, [pointer, ctypes.c_int, ids, size, counted]),
-        "free_text": (None, [pointer]),
         "token": (pointer, [pointer, ctypes.c_int, integer, counted]),
         "translate": (pointer, [pointer, pointer, pointer, size, pointer, text, size]),
         "continue": (pointer, [pointer, pointer, pointer, size, pointer, pointer, pointer, text, size]),
         "translate_ids": (pointer, [pointer, pointer, pointer, size, pointer, pointer, text, size]),
         "translate_encoded": (pointer, [pointer, pointer, size, pointer, pointer, text, size]),
         "open_memory": (pointer, [pointer, size, text, size]),
-        "free": (None, [pointer]),
-        "count": (size, [pointer]),
+        **dict.fromkeys(("count", "steps"), (size, [pointer])),
         "queue_open": (pointer, [pointer, integer, text, size]),
-        "queue_close": (None, [pointer]),
         "queue_submit": (ctypes.c_int, [pointer, ctypes.c_uint64, *lines, pointer, pointer, pointer, text, size]),
         "queue_cancel": (None, [pointer, ctypes.c_uint64]),
         "queue_take": (ctypes.c_int, [pointer, ctypes.c_double, pointer, pointer]),
@@ -686,28 +692,23 @@ def _declared(library: ctypes.CDLL) -> ctypes.CDLL:
         "text": (pointer, [*hypothesis, counted]),
         "score": (ctypes.c_double, hypothesis),
         "is_complete": (ctypes.c_int, hypothesis),
-        "tokens": (ids, [*hypothesis, counted]),
-        "log_probs": (ctypes.POINTER(ctypes.c_float), [*hypothesis, counted]),
-        "alignment": (ids, [*hypothesis, counted]),
+        **dict.fromkeys(("tokens", "alignment"), (ids, [*hypothesis, counted])),
+        "log_probs": (_Floats, [*hypothesis, counted]),
         "attention": (_Attention, [*hypothesis, integer]),
+        "states": (_States, hypothesis),
         "repetition": (text, [*hypothesis, integer, ids]),
         "source": (ids, [pointer, size, counted]),
         "part": (_Part, [*hypothesis, integer]),
         "note": (text, [pointer, size]),
-        "steps": (size, [pointer]),
         "open_hypotheses": (size, [pointer, size]),
         "open_tokens": (None, [pointer, size, size, ids]),
         "candidates": (ctypes.POINTER(_Candidate), [pointer, size, counted]),
         "stream": (pointer, [pointer, text, size, pointer, text, size]),
         "stream_ids": (pointer, [pointer, pointer, pointer, pointer, pointer, text, size]),
         "stream_encoded": (pointer, [pointer, pointer, pointer, pointer, text, size]),
-        "next": (pointer, [pointer, counted]),
         "next_tokens": (ids, [pointer, counted]),
-        "stream_free": (None, [pointer]),
     }
     held = ctypes.PyDLL(library._name, handle=library._handle)
     for name, (result, arguments) in functions.items():
-        function = getattr(held if name in _QUICK else library, f"regard_{name}")
-        function.restype, function.argtypes = result, arguments
-        setattr(library, f"regard_{name}", function)
+        setattr(library, f"regard_{name}", declare(held if name in _QUICK else library, name, result, *arguments))
     return library

@@ -8,8 +8,10 @@ import hashlib
 import os
 import platform
 import sys
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from regard.common.errors import MissingKernels
 
@@ -222,17 +224,27 @@ def processor() -> str:
 
 def _with_signatures(library: ctypes.CDLL) -> ctypes.CDLL:
     """Declare argument and result types of the functions."""
-    pointer, integer = ctypes.c_void_p, ctypes.c_int64
-    library.regard_pack.restype = None
-    library.regard_pack.argtypes = [pointer, integer, integer, ctypes.c_int, pointer, pointer, pointer]
-    library.regard_level.restype, library.regard_level.argtypes = ctypes.c_char_p, []
-    library.regard_level_at.restype, library.regard_level_at.argtypes = ctypes.c_char_p, [ctypes.c_int, pointer]
-    library.regard_use_level.restype, library.regard_use_level.argtypes = ctypes.c_int, [ctypes.c_char_p]
-    library.regard_sources.restype, library.regard_sources.argtypes = ctypes.c_char_p, []
-    library.regard_sizes.restype, library.regard_sizes.argtypes = None, [pointer]
-    library.regard_checksum.restype = ctypes.c_uint64
-    library.regard_checksum.argtypes = [ctypes.c_char_p, ctypes.c_size_t]
+    pointer, integer, text = ctypes.c_void_p, ctypes.c_int64, ctypes.c_char_p
+    declare(library, "pack", None, pointer, integer, integer, ctypes.c_int, pointer, pointer, pointer)
+    declare(library, "level", text)
+    declare(library, "sources", text)
+    declare(library, "level_at", text, ctypes.c_int, pointer)
+    declare(library, "use_level", ctypes.c_int, text)
+    declare(library, "sizes", None, pointer)
+    declare(library, "checksum", ctypes.c_uint64, text, ctypes.c_size_t)
     return library
+
+
+def declare(library: ctypes.CDLL | ctypes.PyDLL, name: str, result: Any, *arguments: Any) -> Any:
+    """Declare the types of a function of the library; return it."""
+    function = getattr(library, f"regard_{name}")
+    function.restype, function.argtypes = result, arguments
+    return function
+
+
+def typed(kind: Any, *names: str) -> Iterator[tuple[str, Any]]:
+    """Declare fields of one type of a structure."""
+    return ((name, kind) for name in names)
 
 
 def checksum(data: bytes) -> int:

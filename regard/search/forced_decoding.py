@@ -10,11 +10,10 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
 import torch
 
 from regard.attention import Attention, watch
+from regard.common.shapes import Array
 from regard.data.batch import pad
 from regard.data.vocabulary import BOS, EOS
 from regard.models import Batch, Ensemble, Model, SourceInput, source_length
@@ -28,8 +27,9 @@ MAX_ENTRIES = 2**14
 class ForcedDecoding:
     """Attention and log-probabilities of one forced target of T tokens, end of sentence last."""
 
-    log_probs: npt.NDArray[np.float32]  # (T,)
-    weights: dict[str, npt.NDArray[np.float32]]  # by layer: cross (H, T, S), encoder (H, S, S), decoder (H, T, T)
+    log_probs: Array  # (T,)
+    weights: dict[str, Array]  # by layer: cross (H, T, S), encoder (H, S, S), decoder (H, T, T)
+    scores: dict[str, Array]  # that softmax makes them of
     roles: dict[str, str]  # of these layers: "encoder", "decoder", "cross"
     grid: tuple[int, int] | None = None  # rows and columns of the S cells of an image
 
@@ -88,20 +88,21 @@ def _decode_batch(
     decoder: DecodingModel = model
     device = model.device
     target_in, target_out = pad([[BOS, *ids] for ids in targets])[0], pad([[*ids, EOS] for ids in targets])[0]
-    recorder: Any = watch(model, role=role) if with_attention else nullcontext({})
-    with recorder as recorded:
+    recorders: Any = [watch(model, role=role, scores=s) if with_attention else nullcontext({}) for s in (False, True)]
+    with recorders[0] as weights, recorders[1] as scores:
         source = decoder.encode(Batch.of(sources, device))
         features, _ = decoder.step(target_in.to(device), decoder.begin(source), source)
     log_probs = decoder.project(features).float().log_softmax(-1).gather(2, target_out.to(device)[..., None])[..., 0]
     modules = model.named_modules()
-    roles = {name: module.role for name, module in modules if isinstance(module, Attention) and name in recorded}
-    weights = {name: recorded[name].float().cpu().numpy() for name in roles}
+    roles = {name: module.role for name, module in modules if isinstance(module, Attention) and name in weights}
+    recorded = [{name: part[name].float().cpu().numpy() for name in roles} for part in (weights, scores)]
     grid = source.grid
     lengths = [len(ids) if grid is None else grid[0] * grid[1] for ids in sources]
     return [
         ForcedDecoding(
             log_probs[row, :T].cpu().numpy(),
-            {name: _unpadded(weights[name][row], roles[name], S, T) for name in roles},
+            _unpadded(recorded[0], roles, row, S, T),
+            _unpadded(recorded[1], roles, row, S, T),
             roles,
             grid,
         )
@@ -109,7 +110,8 @@ def _decode_batch(
     ]
 
 
-def _unpadded(weights: npt.NDArray[np.float32], role: str, S: int, T: int) -> npt.NDArray[np.float32]:
-    """Cut one sentence's attention weights to its own rows and columns."""
-    rows, columns = {"encoder": (S, S), "decoder": (T, T)}.get(role, (T, S))
-    return weights[:, :rows, :columns].copy()
+def _unpadded(recorded: dict[str, Array], roles: dict[str, str], row: int, S: int, T: int) -> dict[str, Array]:
+    """Cut the weights or scores of a sentence of a batch to its own rows and columns, in each layer."""
+    sizes = {"encoder": (S, S), "decoder": (T, T), "cross": (T, S)}
+    shapes = {name: sizes[role] for name, role in roles.items()}
+    return {name: recorded[name][row, :, :rows, :columns].copy() for name, (rows, columns) in shapes.items()}

@@ -145,6 +145,7 @@ class RuntimeEngine:
         options.nbest = asked["nbest"] or min(MOST_NBEST, options.beam)
         options.beam = max(options.beam, options.nbest)
         options.attention, options.alignments, options.trace = 2, int(self._model.has_attention), int(asked["trace"])
+        options.states = int(asked["packed"] and self._model.recurrence & 1)
         return options
 
     def _return_results(self) -> None:

@@ -7,17 +7,17 @@ import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from regard.runtime.model import Options, RuntimeHypothesis, RuntimeLine, RuntimeModel
+import numpy as np
+
+from regard.runtime.model import Options, RuntimeHypothesis, RuntimeLine, RuntimeModel, RuntimeStates
 from regard.search.search_steps import Candidate, SearchStep
 from regard.serving.frames import Message
 from regard.serving.raw_json import RawJson, array_pieces, json_pieces, weights_json
 
 MOST_NBEST = 5
 """Hypotheses of an explanation if nobody says how many, and the beam has as many."""
-_EOS = 3
-_PACKED = 65_535
+_EOS, _PACKED, _DRAWN, _SCALE = 3, 65_535, 64, 127  # the last two as in regard.visualisation.states
 
 
 @dataclass(frozen=True)
@@ -42,11 +42,7 @@ class Explainer:
     def _hypothesis(self, hypothesis: RuntimeHypothesis, rank: int) -> Message:
         repetition = next(iter(hypothesis.repetitions), None)
         roles = {layer.name: layer.role for layer in self.model.layers}
-        weights = {
-            name: values
-            for name, values in hypothesis.weights.items()
-            if not (self.is_packed and rank and roles[name] == "encoder")
-        }
+        layers = [name for name in hypothesis.weights if not (self.is_packed and rank and roles[name] == "encoder")]
         return {
             "text": hypothesis.text,
             "score": hypothesis.score,
@@ -55,19 +51,22 @@ class Explainer:
             "logProbs": hypothesis.log_probs,
             "targetWords": self._words((*hypothesis.ids, _EOS), True),
             "alignments": hypothesis.links,
-            "attention": [self._attention(name, roles[name], values, rank) for name, values in weights.items()],
+            "attention": [self._attention(hypothesis, name, roles[name], rank) for name in layers],
+            "states": _packed_states(hypothesis.states),
             "repetition": repetition and {"text": repetition[0], "times": repetition[1]},
         }
 
-    def _attention(self, name: str, role: str, weights: Any, rank: int) -> Message:
+    def _attention(self, hypothesis: RuntimeHypothesis, name: str, role: str, rank: int) -> Message:
+        weights, scores = hypothesis.weights[name], hypothesis.scores[name]
         heads, rows, columns = weights.shape
+        sums = {"logSums": np.logaddexp.reduce(scores, -1).ravel().tolist()} if role == "cross" else {}
         if self.is_packed:
             numbers = (weights * _PACKED).round().clip(0, _PACKED).astype("<u2")
             values = RawJson([b'"%b"' % base64.b64encode(numbers.tobytes())])
         else:
             pieces = weights_json(weights.ravel())
             values = RawJson(pieces if rank else list(pieces))  # those of the first hypothesis are written twice
-        return {"name": name, "role": role, "heads": heads, "rows": rows, "columns": columns, "weights": values}
+        return {"name": name, "role": role, "heads": heads, "rows": rows, "columns": columns, "weights": values, **sums}
 
     def _step(self, step: SearchStep) -> Message:
         tokens = self.model.tokens([candidate.token for candidate in step.candidates], True)
@@ -78,6 +77,16 @@ class Explainer:
     def _words(self, ids: tuple[int, ...], is_target: bool) -> Message:
         indices = self.model.word_indices(ids, is_target) if ids else []
         return {"texts": self.model.word_texts(ids, indices, is_target), "ofTokens": indices}
+
+
+def _packed_states(states: RuntimeStates | None) -> Message | None:
+    """Return the first numbers of each state as Base64 of signed bytes; None of an encoder that is not recurrent."""
+    if states is None or states.encoder is None:
+        return None
+    parts = (states.encoder[..., :_DRAWN], states.decoder[..., :_DRAWN])
+    packed = [base64.b64encode((part.clip(-1, 1) * _SCALE).round().astype("i1").tobytes()).decode() for part in parts]
+    sizes = {"directions": parts[0].shape[1], "encoderSize": parts[0].shape[2], "decoderSize": parts[1].shape[1]}
+    return {**sizes, "encoder": packed[0], "decoder": packed[1], "attendsFirst": states.attends_first}
 
 
 def next_step_options(options: Options, prefix: Sequence[int]) -> Options:

@@ -24,6 +24,8 @@ from regard.visualisation.states import States, states_data
 from regard.visualisation.text import clean, is_korean
 
 Role = Literal["cross", "encoder", "decoder", "attribution"]
+FORMAT = 2
+"""Version of the data of a page: 1 had no `format` and no `log_sums`, and is still drawn."""
 FINE, COARSE = 1000, 250  # quantisation steps of a weight; the coarse ones fit in a byte
 MAX_FINE = 2_000_000  # weights; with more, the page quantises coarsely
 
@@ -32,13 +34,15 @@ MAX_FINE = 2_000_000  # weights; with more, the page quantises coarsely
 class LayerWeights:
     """Attention weights of one layer (H, rows, columns), and each row's weight on special tokens (H, rows).
 
-    Columns are words. Rows are words, except for cross-attention: target tokens.
+    Columns are words. Rows are words, except for cross-attention: target tokens. There `log_sums` (H, rows) are the
+    logarithms of the sums that softmax divides by: a score is the logarithm of its weight, plus that.
     """
 
     name: str
     role: Role
     weights: np.ndarray
     special_weights: np.ndarray
+    log_sums: np.ndarray | None = None
 
 
 @dataclass(frozen=True)
@@ -160,13 +164,15 @@ def layer_weights(readings: Readings) -> tuple[LayerWeights, ...]:
     for role in ("cross", "encoder", "decoder") if readings.grid is None else ("cross", "decoder"):
         names = readings.layers(role)
         for number, name in enumerate(names, 1):
+            sums = None
             if role == "cross":
                 weights, special = _cross_attention(readings, name)
+                sums = np.logaddexp.reduce(readings.scores[name], -1) if name in readings.scores else None
             else:
                 heads = [readings.words(name, head) for head in range(len(readings.weights[name]))]
                 weights = np.stack([head.weights for head in heads])
                 special = np.stack([head.special_weights for head in heads])
-            layers.append(LayerWeights(str(number), role, weights, special))
+            layers.append(LayerWeights(str(number), role, weights, special, sums))
     return tuple(layers)
 
 
@@ -182,21 +188,21 @@ def _cross_attention(readings: Readings, layer: str) -> tuple[np.ndarray, np.nda
 
 def page_data(data: ExplanationData, title: str = "", langs: tuple[str, str] = ("", "")) -> dict[str, Any]:
     """Convert an explanation to the JSON values that page.js reads; `docs/visualisation.md` lists the keys."""
-    layers = [*data.layers, *_attribution_layers(data.attributions)]
+    layers, sides = (
+        [*data.layers, *_attribution_layers(data.attributions)],
+        {"source": data.source, "target": data.target},
+    )
     steps = FINE if sum(layer.weights.size for layer in layers) < MAX_FINE else COARSE
     return {
+        "format": FORMAT,
         "title": clean(title) or " ".join(data.target if data.image else data.source),
         "image": _image(data.image),
-        "source": data.source,
-        "target": data.target,
-        "langs": {
-            "source": [langs[0] or _language(word) for word in data.source],
-            "target": [langs[1] or _language(word) for word in data.target],
-        },
-        "rtl": {"source": _is_right_to_left(data.source), "target": _is_right_to_left(data.target)},
+        **sides,
+        "langs": {side: [langs[n] or _language(word) for word in sides[side]] for n, side in enumerate(sides)},
+        "rtl": {side: _is_right_to_left(texts) for side, texts in sides.items()},
         "tokens": [_token_text(token) for token in data.tokens],
         "target_words": data.target_words,
-        "layers": [{"role": layer.role, "name": layer.name, "shape": layer.weights.shape} for layer in layers],
+        "layers": [_layer_values(layer) for layer in layers],
         "weight_steps": steps,
         "weights": _packed(layers, steps),
         "shown_head": [data.shown_head.layer, data.shown_head.head, data.shown_head.shifted],
@@ -208,6 +214,11 @@ def page_data(data: ExplanationData, title: str = "", langs: tuple[str, str] = (
     }
 
 
+def _layer_values(layer: LayerWeights) -> dict[str, Any]:
+    sums = {} if layer.log_sums is None else {"log_sums": layer.log_sums.astype(float).round(2).tolist()}
+    return {"role": layer.role, "name": layer.name, "shape": layer.weights.shape, **sums}
+
+
 def _image(image: SourceImage | None) -> dict[str, Any] | None:
     """Return an image as a data URL, with its size in pixels, its grid, and the edges of its cells."""
     if image is None:
@@ -216,13 +227,8 @@ def _image(image: SourceImage | None) -> dict[str, Any] | None:
     kind = "png" if content.startswith(b"\x89PNG") else "jpeg"
     Y, X = image.pixels.shape[:2]
     column_edges, row_edges = ([round(float(edge), 4) for edge in edges] for edges in image.edges())
-    return {
-        "url": f"data:image/{kind};base64,{base64.b64encode(content).decode('ascii')}",
-        "size": [X, Y],
-        "grid": list(image.grid),
-        "column_edges": column_edges,
-        "row_edges": row_edges,
-    }
+    url, size = f"data:image/{kind};base64,{base64.b64encode(content).decode('ascii')}", [X, Y]
+    return {"url": url, "size": size, "grid": list(image.grid), "column_edges": column_edges, "row_edges": row_edges}
 
 
 def _attribution_layers(attributions: Attributions | None) -> list[LayerWeights]:

@@ -38,7 +38,7 @@ class Column(NamedTuple):
 class Diagram:
     """The places of a diagram, the same in every frame.
 
-    With the weights of one head scores are shown, their logarithms but for a constant; not for the mean of heads.
+    Scores are shown of one head, not of the mean of heads; if they were not recorded, the logarithms of its weights.
     `before`: the decoder attends by the state before, and the context enters its next state.
     """
 
@@ -72,7 +72,7 @@ class Diagram:
         yield from (Text(x, 16, elide(each.text, SIZE, width - 4), SIZE, "ink", "middle") for x, each in placed)
         yield from self._encoder(placed, end) if states is None else self._states(placed, width, read, t is not None)
         if self.cross:
-            yield from self._attention(placed, end, t is not None)
+            yield from self._attention(placed, end, t)
         yield from self._decoder(t)
 
     def _columns(self, weights: npt.NDArray[np.float32] | None, read: int) -> list[Column]:
@@ -125,9 +125,11 @@ class Diagram:
             text = words(f"{what}: all that the decoder gets of the source")
             yield Text(LEFT, self.sum + 24, text, SMALL, _pale("muted", lit))
 
-    def _attention(self, placed: Sequence[tuple[float, Column]], end: float, lit: bool) -> Iterator[Mark]:
-        ink, muted = _pale("ink", lit), _pale("muted", lit)
+    def _attention(self, placed: Sequence[tuple[float, Column]], end: float, t: int | None) -> Iterator[Mark]:
+        lit, (layer, head) = t is not None, (self.data.layers[self.data.shown_head.layer], self.data.shown_head.head)
+        ink, muted, sums = _pale("ink", lit), _pale("muted", lit), layer.log_sums
         top = max(column.weight for _, column in placed) or 1.0
+        highest = 0.0 if sums is None or t is None else math.log(top) + float(sums[head or 0, t])
         rows = {"scores e": self.score + 20, "weights α": self.weight + 24, "context c": self.sum + 4}
         names = [*rows] if self.scored else [*rows][1:]
         yield from (Text(MARGIN, rows[name], words(name), SMALL, muted) for name in names)
@@ -140,7 +142,8 @@ class Diagram:
             if self.scored and lit:
                 score = max(LEAST, math.log(w / top)) if w > 0 else LEAST
                 high = max(1.0, HIGH * (1 - score / LEAST))
-                text = "< −6.9" if score == LEAST else "0" if score > -0.05 else f"−{-score:.1f}"
+                number = "0" if abs(score + highest) < 0.05 else f"{score + highest:.1f}".replace("-", "−")
+                text = "< " * (score == LEAST) + number
                 yield Box(x - BAR / 2, self.score + HIGH - high, BAR, high, "s3")
                 yield Text(x, self.score + HIGH + 14, text, SMALL, "muted", "middle")
             if lit:
@@ -185,9 +188,10 @@ class Diagram:
             yield Text(RIGHT + width, y + 12, f"{100 * probability:.1f} %", SMALL, "muted", "end")
 
     def _own_state(self, t: int | None, y: float) -> Iterator[Mark]:
-        """Draw the numbers of a recurrent decoder's state."""
-        if self.data.states is not None and t is not None and t >= 0:
-            vector = self.data.states.decoder[t, : 2 * NUMBERS]
+        """Draw the numbers of a recurrent decoder's state: that of step t, or, of −1, the first one."""
+        states = self.data.states
+        if states is not None and t is not None and (t >= 0 or states.initial is not None):
+            vector = (states.initial if t < 0 and states.initial is not None else states.decoder[t])[: 2 * NUMBERS]
             yield from _strip(vector, RIGHT, y, WIDTH - MARGIN - RIGHT, 24.0, float(np.abs(vector).max(initial=1e-9)))
 
 

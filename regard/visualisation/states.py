@@ -25,9 +25,9 @@ class States:
     """Hidden states of the highest layers, each number between −1 and 1.
 
     `encoder` (S, K, N): the state of each of K directions after it has read source token s. `decoder` (P, M): the state
-    that target token p is predicted from. `tokens`: the S source tokens, end of the sentence last, `words` the word of
-    each (−1: none). `is_all`: the decoder gets nothing of the source but the last state of each direction. `order`: it
-    attends before its own state changes ("bahdanau") or after it ("luong").
+    that target token p is predicted from, `initial` (M,) the one before, of a recurrent decoder. `tokens`: the S source
+    tokens, end of the sentence last, `words` the word of each (−1: none). `is_all`: the decoder gets only the last
+    states. `order`: it attends before its own state changes ("bahdanau") or after it ("luong").
     """
 
     tokens: tuple[str, ...]
@@ -36,6 +36,7 @@ class States:
     is_all: bool
     words: tuple[int, ...] = ()
     order: str = ""
+    initial: npt.NDArray[np.float32] | None = None
 
     def __post_init__(self) -> None:
         S, wanted = len(self.tokens), f"wanted encoder ({len(self.tokens)}, K, N) and decoder (P, M)"
@@ -59,13 +60,15 @@ def states_data(states: States | None, token_texts: Sequence[str]) -> dict[str, 
     if states is None:
         return None
     parts = [states.encoder[..., :DRAWN], states.decoder[..., :DRAWN]]
+    parts += [] if states.initial is None else [states.initial[:DRAWN]]
     numbers = np.concatenate([np.rint(np.clip(part, -1, 1) * SCALE).astype(np.int8).ravel() for part in parts])
     return {
         "tokens": list(token_texts),
         "directions": states.directions,
-        "drawn": [part.shape[-1] for part in parts],
+        "drawn": [part.shape[-1] for part in parts[:2]],
         "sizes": [states.encoder.shape[-1], states.decoder.shape[-1]],
         "values": base64.b64encode(zlib.compress(numbers.tobytes(), 9)).decode("ascii"),
+        "initial": states.initial is not None,
         "is_all": states.is_all,
         "words": list(states.token_words),
         "order": states.order,

@@ -7,6 +7,7 @@ from math import exp
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from limits import wait_until
 from small import SENTENCES
@@ -321,6 +322,36 @@ def test_the_player_shows_the_search(open_page: Any, make: Callable[..., Path], 
         assert [kind.replace(" current", "") for kind in drawn[-len(kinds) :]] == kinds
     page.click("#open-player")
     page.wait_for_selector("#player", state="hidden")
+
+
+def test_the_player_shows_the_states_and_scores_of_a_recurrent_model(open_page: Any, make: Callable[..., Path]) -> None:
+    page, runtime = open_page(), RuntimeTranslator(make("recurrent", "recurrent", "int8"), threads=1)
+    page.click("#switch")
+    put(page, SECOND)
+    page.click("#open-player")
+    page.wait_for_selector("#mechanism svg")
+    options = runtime.model.options()
+    options.attention = options.states = 1
+    (line,) = runtime.model.translate([SECOND], options)
+    states, readings = line.hypotheses[0].states, runtime.trace(SECOND)[0].readings
+    assert states is not None
+    assert states.encoder is not None
+    assert readings is not None
+    tokens, directions, _ = states.encoder.shape
+    words = [*range(len(readings.source_text)), -1]
+    painted = "() => document.querySelectorAll('#mechanism .lit rect.frame').length"
+    for step in range(tokens):
+        page.fill("#step", str(step))
+        places = {word: [t for t, own in enumerate(readings.source_words) if own == word] for word in words}
+        read = [(places[w][-1] <= step) + (directions == 2 and places[w][0] >= tokens - 1 - step) for w in words]
+        assert page.evaluate(painted) == sum(read), "each direction has the states of what it has read"
+    page.fill("#step", str(tokens))
+    assert page.evaluate(painted) == directions * len(words) + 2, "the state that asks, and the next one"
+    (scores,) = readings.scores[readings.layers("cross")[0]][:, 0][None]
+    sums = [np.logaddexp.reduce(scores[0][np.asarray(readings.source_words) == word]) for word in words]
+    texts = page.locator("#mechanism rect.score + text").all_text_contents()
+    shown_scores = [float(text.removeprefix("< ").replace("−", "-")) for text in texts]
+    assert shown_scores == pytest.approx(sums, abs=0.06)
 
 
 def test_two_directions(open_page: Any, make: Callable[..., Path]) -> None:

@@ -15,12 +15,13 @@ import pytest
 from small import SENTENCES
 
 from regard.pipeline import RuntimeTranslator
+from regard.runtime.model import RuntimeStates
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent.parent
 WRONG = [
     *("beam: wanted 1", "there is none", "got wide", "line 2", "got number", "cross"),
-    *("prefix: wanted text", "wanted an array of 2", "token 3 is none", "one line is recorded"),
+    *("prefix: wanted text", "wanted an array of 2", "token 3 is none", "one line is recorded", "is recurrent"),
 ]
 LINES = [*SENTENCES, "", "  나는   집에 간다 ", "😀 unseen 文字", " ".join(f"{line}." for line in SENTENCES * 4)]
 
@@ -50,6 +51,19 @@ globalThis.fetch = async () => new Response(await readFile({json.dumps(str(make(
     assert "fate: " in done.stdout
 
 
+def assert_same_states(actual: dict[str, Any] | None, expected: RuntimeStates | None) -> None:
+    if expected is None or actual is None:
+        assert actual is expected is None
+        return
+    assert expected.encoder is not None
+    assert (actual["directions"], actual["encoderSize"]) == expected.encoder.shape[1:]
+    assert (actual["decoderSize"], actual["attendsFirst"]) == (expected.decoder.shape[1], expected.attends_first)
+    np.testing.assert_allclose(actual["encoder"], expected.encoder.ravel(), atol=1e-4)
+    np.testing.assert_allclose(actual["decoder"], expected.decoder.ravel(), atol=1e-4)
+    assert expected.initial is not None
+    np.testing.assert_allclose(actual["initial"], expected.initial, atol=1e-4)
+
+
 @pytest.mark.parametrize("precision", ["float32", "int8"])
 @pytest.mark.parametrize(
     ("encoder", "decoder"), [("transformer", "transformer"), ("recurrent", "recurrent"), ("recurrent", "no_attention")]
@@ -60,10 +74,11 @@ def test_it_translates_as_the_native_library(
     model = make(encoder, decoder, precision)
     native, attends = RuntimeTranslator(model, threads=1), decoder != "no_attention"
     options = {"beam": 3, "nbest": 3, "attention": "all", "alignments": attends and decoder == "transformer"}
+    options["states"] = encoder == "recurrent"
     result = run(node, wasm, model, lines=LINES, options=options, streamed=LINES[:3])
     chosen = native.model.options()
     chosen.beam = chosen.nbest = 3
-    chosen.attention, chosen.alignments = 2, int(options["alignments"])
+    chosen.attention, chosen.alignments, chosen.states = 2, int(options["alignments"]), int(options["states"])
     for line, expected, actual in zip(LINES, native.model.translate(LINES, chosen), result["answers"], strict=True):
         assert actual["parts"] == len(expected.parts)
         assert actual["doubtful"] == any(part.score < -8 for part in expected.parts)
@@ -79,10 +94,17 @@ def test_it_translates_as_the_native_library(
             for layer in one["attention"]:
                 weights = np.reshape(layer["weights"], (layer["heads"], layer["rows"], layer["columns"]))
                 np.testing.assert_allclose(weights, other.weights[layer["name"]], atol=1e-4)
+                scores = np.array(layer["scores"], np.float32).reshape(weights.shape)  # None becomes NaN
+                expected_scores = other.scores[layer["name"]]
+                np.testing.assert_allclose(
+                    scores, np.where(np.isfinite(expected_scores), expected_scores, np.nan), atol=1e-4
+                )
+            assert_same_states(one["states"], other.states)
     assert result["streams"] == [list(native.stream(line)) for line in LINES[:3]]
     assert result["ids"] == [native.encode(line) for line in LINES]
     assert {**native.model.card, **result["card"]} == native.model.card
     assert [layer["role"] for layer in result["layers"]] == [layer.role for layer in native.model.layers]
+    assert result["recurrent"] == {"encoder": encoder == "recurrent", "decoder": decoder != "transformer"}
 
 
 @pytest.mark.parametrize(("encoder", "decoder"), [("transformer", "transformer"), ("recurrent", "recurrent")])
@@ -138,6 +160,7 @@ def test_errors_are_sentences(node: str, wasm: Path, make: Callable[..., Path], 
         ["translate", ["x", "y"], {"prefixes": ["x"]}],
         ["translate", "x", {"prefix": [3]}],
         ["translate", ["x", "y"], {"trace": True}],
+        ["translate", "x", {"states": True}],
     ]
     result = run(node, wasm, make(), lines=["I go home"], options={}, wrong=wrong)
     for message, part in zip(result["errors"], WRONG, strict=True):

@@ -8,7 +8,8 @@ for await (const part of process.stdin) input.push(part);
 const { lines, options, streamed = [], wrong = [] } = JSON.parse(Buffer.concat(input).toString("utf8"));
 const translator = await load({ wasm, model });
 const answers = translator.translate(lines, options);
-for (const answer of answers) for (const hypothesis of answer.nbest) for (const layer of hypothesis.attention) layer.weights = [...layer.weights];
+const plain = (value) => Object.entries(value ?? {}).forEach(([name, part]) => { if (part instanceof Float32Array) value[name] = [...part]; }); // −Infinity becomes null
+for (const answer of answers) for (const hypothesis of answer.nbest) [...hypothesis.attention, hypothesis.states].forEach(plain);
 const errors = wrong.map(([method, ...given]) => {
   try {
     const result = translator[method](...given);
@@ -17,7 +18,7 @@ const errors = wrong.map(([method, ...given]) => {
     return problem.constructor.name === "Error" ? problem.message : String(problem.stack);
   }
 });
-const result = { answers, errors, card: translator.card, layers: translator.layers, options: translator.options(), streams: streamed.map((line) => [...translator.stream(line)]), ids: lines.map((line) => translator.encode(line)) };
+const result = { answers, errors, card: translator.card, layers: translator.layers, recurrent: translator.recurrent, options: translator.options(), streams: streamed.map((line) => [...translator.stream(line)]), ids: lines.map((line) => translator.encode(line)) };
 translator.close();
 translator.close();
 try { translator.translate("x"); } catch (problem) { result.closed = problem.message; }

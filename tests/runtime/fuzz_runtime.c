@@ -67,6 +67,26 @@ static double read_all(const RegardResult *r) {
   return sum;
 }
 
+static double sum_of(const float *numbers, int64_t count) {
+  double sum = 0;
+  for (int64_t i = 0; numbers && i < count; i++) sum += (double)numbers[i];
+  return sum;
+}
+
+/* Reads all attention and states of the first line, wherever they lie. */
+static double read_recorded(const RegardModel *model, const RegardResult *r) {
+  double sum = 0;
+  for (int32_t rank = 0; rank < regard_hypotheses(r, 0); rank++) {
+    for (int32_t layer = 0; layer < regard_layers(model); layer++) {
+      RegardAttention a = regard_attention(r, 0, rank, layer);
+      sum += sum_of(a.weights, (int64_t)a.heads * a.rows * a.columns) + sum_of(a.scores, (int64_t)a.heads * a.rows * a.columns);
+    }
+    RegardStates s = regard_states(r, 0, rank);
+    sum += sum_of(s.encoder, (int64_t)s.source * s.directions * s.encoder_size) + sum_of(s.decoder, (int64_t)s.target * s.decoder_size) + sum_of(s.initial, s.decoder_size);
+  }
+  return sum;
+}
+
 /* Continues a prefix of the library's own tokens, or of drawn ones, and records the search. */
 static void use_prefix(RegardModel *model, const char *const *lines, const size_t *sizes, RegardOptions o) {
   static const char TEXT[] = "I was 집에";
@@ -180,10 +200,11 @@ static void use(RegardModel *model) {
   regard_card(model, &size), regard_languages(model, &size);
   regard_options(model, &o);
   o.max_ratio = 1, o.max_extra = 3, o.min_length = 0, o.max_length = 6, o.beam = 3, o.nbest = 2, o.attention = 2;
-  o.alignments = draw(2), o.no_repeat_ngram = (int32_t)draw(3), o.max_line = o.max_whole = 10000;
+  o.states = regard_recurrence(model) > 0, o.alignments = draw(2), o.no_repeat_ngram = (int32_t)draw(3), o.max_line = o.max_whole = 10000;
   RegardResult *r = regard_translate(model, LINES, sizes, 5, &o, error, sizeof error);
-  for (int32_t layer = 0; r && layer < regard_layers(model); layer++) regard_attention(r, 0, 0, layer);
+  if (r) read_recorded(model, r);
   regard_free(r);
+  o.states = 0;
   use_prefix(model, LINES, sizes, o);
   for (int i = 0; i < 4; i++) use_constraints(model, o);
   RegardStream *s = regard_stream(model, LINES[0], sizes[0], &o, error, sizeof error);

@@ -29,7 +29,10 @@ from regard.serving import engine_pool
 from regard.serving.engine_pool import Backlog, EnginePool
 from regard.serving.engine_process import EngineDied
 from regard.serving.process_service import ProcessService, ServiceSettings
+from regard.serving.raw_json import json_pieces
+from regard.serving.runtime_explanation import Explainer
 from regard.serving.service import DeadlineExceeded, ExplanationRequest, Overloaded, SearchRequest
+from tests.runtime.pairs import maker
 
 if (problem := native.why_unavailable()) is not None:
     pytest.skip(f"no C library on this machine: {problem}", allow_module_level=True)
@@ -347,6 +350,11 @@ def test_an_explanation_is_what_the_page_reads(file: Path) -> None:
     for layer in packed["nbest"][0]["attention"]:
         weights = np.frombuffer(base64.b64decode(layer["weights"]), "<u2") / 65535
         assert weights.tolist() == pytest.approx(readings.weights[layer["name"]].ravel().tolist(), abs=1e-5)
+    for layer in (*explanation["attention"], *packed["nbest"][0]["attention"]):
+        if layer["role"] == "cross":  # a score is the logarithm of its weight, plus the sum of its row
+            sums = np.reshape(layer["logSums"], (layer["heads"], layer["rows"], 1))
+            scores = np.log(readings.weights[layer["name"]]) + sums
+            np.testing.assert_allclose(scores, readings.scores[layer["name"]], atol=1e-3, rtol=1e-4)
     roles = [{layer["role"] for layer in item["attention"]} for item in packed["nbest"]]
     assert roles == [{"encoder", "cross", "decoder"}, {"cross", "decoder"}]
     assert (packed["attention"], explanation["steps"], len(packed["nbest"])) == ([], [], 2)
@@ -354,6 +362,26 @@ def test_an_explanation_is_what_the_page_reads(file: Path) -> None:
     assert explanation["logProbs"] == pytest.approx(line.hypotheses[0].log_probs, abs=1e-5)
     kept = [c["id"] for c in packed["steps"][0]["candidates"] if c["fate"] == "kept"]
     assert kept == [c.token for c in translator.trace(SENTENCES[0])[1][0].candidates if c.fate == "kept"]
+
+
+@pytest.mark.parametrize("encoder", ["recurrent", "transformer"])
+def test_states_of_a_recurrent_model_are_packed(tmp_path: Path, encoder: str) -> None:
+    _, runtime = maker(lambda: tmp_path / "run")(encoder, "recurrent")
+    model, options = runtime.model, runtime.model.options()
+    options.attention = options.states = 1
+    (line,) = model.translate(SENTENCES[:1], options)
+    (hypothesis,) = line.hypotheses
+    content = json.loads(b"".join(json_pieces(Explainer(model, is_packed=True).explanation(line))))
+    states = content["nbest"][0]["states"]
+    assert hypothesis.states is not None
+    if hypothesis.states.encoder is None:
+        assert states is None
+        return
+    for name, part in (("encoder", hypothesis.states.encoder), ("decoder", hypothesis.states.decoder)):
+        numbers = np.frombuffer(base64.b64decode(states[name]), "i1") / 127
+        np.testing.assert_allclose(numbers, part[..., :64].ravel(), atol=0.005)
+        assert states[f"{name}Size"] == min(part.shape[-1], 64)
+    assert (states["directions"], states["attendsFirst"]) == (hypothesis.states.encoder.shape[1], True)
 
 
 @pytest.mark.parametrize("length", [0, 2])

@@ -9,6 +9,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from PIL import Image
 
@@ -490,3 +491,41 @@ def test_the_player_goes_by_words_and_by_pieces_on_demand(
     page.uncheck("#pieces")
     assert page.inner_text(status).startswith("Step 1 of 3: predicts building")
     assert not open_page(explanation(2, 1, 1)).is_visible("#pieces"), "each word is one token"
+
+
+@pytest.mark.parametrize("width", [1280, 400])
+def test_the_tree_is_under_the_heatmap_where_there_is_room(
+    open_page: Any, explanation: Callable[..., ExplanationData], width: int
+) -> None:
+    page = open_page(explanation(3, 1, 1), viewport={"width": width, "height": 900})
+    assert page.locator("#search").is_hidden(), "the encoder comes first"
+    page.fill("#step", "1")
+    figure, player, tree = (page.locator(name).bounding_box() for name in ("#figure", "#player", "#search"))
+    if width > 1000:
+        assert tree["x"] == figure["x"] < player["x"]
+        assert figure["y"] + figure["height"] <= tree["y"]
+    else:
+        assert tree["x"] == figure["x"] == player["x"]
+        assert player["y"] + player["height"] <= tree["y"]
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_scores_of_the_data_are_shown_and_older_data_too(
+    open_page: Any, explanation: Callable[..., ExplanationData], tmp_path: Path, version: int
+) -> None:
+    """Version 1 of the data has no scores: the highest is then 0."""
+    explained, sums = explanation(3, 2, 1), np.array([[1.0] * 4, [2.5, -7.25, 4.0, 0.5]])
+    cross = replace(explained.layers[0], log_sums=sums if version == 2 else None)
+    document = render_page(replace(explained, layers=(cross, *explained.layers[1:])))
+    assert '"format":2,' in document
+    path = tmp_path / "data.html"
+    path.write_text(document if version == 2 else document.replace('"format":2,', ""), encoding="utf-8")
+    page = open_page(None, path.as_uri())
+    page.select_option("#head", index=2)
+    page.fill("#step", "2")  # the second token, after a layer of the encoder
+    weights = np.append(cross.weights[1, 1], cross.special_weights[1, 1])
+    expected = np.log(weights) + (-7.25 if version == 2 else -np.log(weights.max()))
+    texts = page.locator("#mechanism rect.score + text").all_text_contents()
+    numbers = [float(text.removeprefix("< ").replace("−", "-")) for text in texts]
+    likely = weights > 0.02  # the page has weights in thousandths
+    np.testing.assert_allclose(np.array(numbers)[likely], expected[likely], atol=0.1)

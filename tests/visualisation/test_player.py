@@ -79,6 +79,10 @@ def test_with_the_order_of_bahdanau_the_context_enters_the_next_state(
         return [mark.text for mark in marks if isinstance(mark, Text)]
 
     assert "state before" in texts("bahdanau")
+    states = replace(without_attention.states, is_all=False, order="bahdanau", initial=np.full(5, 0.25, np.float32))  # type: ignore[type-var]
+    data = replace(explanation(2, 1, 1), source=without_attention.source, states=states)
+    marks = next(group.marks for group in layout_frames(data)[3].groups if group.name == "mechanism")
+    assert [mark.hint for mark in marks if isinstance(mark, Box)].count("0.25") == 5, "the first state asks first"
     assert "state" in texts("luong")
     assert "scores e" in texts("luong"), "one head has scores"
 
@@ -102,6 +106,24 @@ def test_scores_are_those_of_one_head_and_softmax_of_them_gives_its_weights(
     powers = np.exp([(1 - score) * LEAST for score in scores])
     weights = np.append(explained.layers[0].weights[1, 1], explained.layers[0].special_weights[1, 1])
     np.testing.assert_allclose(powers / powers.sum(), weights / weights.sum(), atol=2e-3)
+
+
+def test_recorded_scores_are_written_as_they_are(explanation: Callable[..., ExplanationData]) -> None:
+    """A score is the logarithm of its weight, plus the sum that softmax divides by; unrecorded, the highest is 0."""
+    explained, sums = explanation(5, 2, 1), np.arange(12.0).reshape(2, 6) - 5
+    for log_sums, added in ((sums, sums[1, 2]), (None, None)):
+        layer = replace(explained.layers[0], log_sums=log_sums)
+        data = replace(explained, layers=(layer, *explained.layers[1:]), shown_head=ShownHead(0, 1))
+        marks = next(group.marks for group in layout_frames(data)[1 + 2].groups if group.name == "mechanism")
+        bars = [mark for mark in marks if isinstance(mark, Box) and mark.paint == "s3" and not mark.outline]
+        y = bars[0].y + bars[0].height + 14
+        texts = [mark.text for mark in marks if isinstance(mark, Text) and abs(mark.y - y) < 0.01]
+        weights = np.append(layer.weights[1, 2], layer.special_weights[1, 2])
+        scores = np.log(weights) + (-np.log(weights.max()) if added is None else added)
+        numbers = [text.removeprefix("< ").replace("−", "-") for text in texts]
+        least = np.log(weights) > np.log(weights.max()) + LEAST
+        np.testing.assert_allclose(np.array(numbers, float)[least], scores[least], atol=0.051)
+        assert [text.startswith("< ") for text in texts] == [not shown for shown in least]
 
 
 def test_a_gif_has_a_frame_for_each_token_in_true_colours(

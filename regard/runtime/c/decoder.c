@@ -87,7 +87,7 @@ static int reserve_floats(Floats *f, int64_t count) { return reserve((void **)&f
 
 static int reserve_registers(Floats *f, const Program *p, int64_t rows) { return reserve_floats(f, rows * p->row_size + LANES); }
 
-static float *register_of(const Floats *f, const Program *p, int64_t number, int64_t rows) { return f->data + p->offsets[number] * rows; }
+float *register_of(const Floats *f, const Program *p, int64_t number, int64_t rows) { return f->data + p->offsets[number] * rows; }
 
 float *take_block(Decoder *d) {
   if (d->free_count) return d->free_blocks[--d->free_count];

@@ -44,7 +44,7 @@ struct Decoder {
   Decoder *next;
 };
 
-typedef struct { /* attention weights to record: by operation of a program, (rows, heads, stride) each */
+typedef struct { /* attention to record, scores and then weights: by operation of a program, (rows, heads, 2, stride) each */
   float **by_operation;
   int64_t stride;
 } Recording;
@@ -55,6 +55,8 @@ int encode_sources(Decoder *d, const int32_t *const *ids, const int64_t *counts,
 int take_encoded(Decoder *d, const RegardEncoded *const *encoded, const int64_t *counts, int64_t sentences, Source *sources);
 int reserve_step(Decoder *d, int64_t rows, int64_t stride, int64_t k);
 int run_step(Decoder *d, const Recording *recording, const float **features);
+/* A register of a program that has just run with so many rows. */
+float *register_of(const Floats *f, const Program *p, int64_t number, int64_t rows);
 int find_top_tokens(Decoder *d, const float *features, int64_t k);
 
 /* The log-probabilities (count, vocabulary) of all tokens after these rows, until the next call. */

@@ -2,6 +2,7 @@
 
 #include "forced.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,34 +17,47 @@ static int64_t columns_of(const RegardModel *m, int32_t layer, const Forced *f) 
   return m->layers[layer].role == 2 ? f->target_count + 1 : f->source_count;
 }
 
-static int is_wanted(const RegardModel *m, int32_t layer, int which) { return which == 2 || m->layers[layer].role == 1; }
+static int is_wanted(const RegardModel *m, int32_t layer, const RegardOptions *o) {
+  return o->attention > 1 || ((o->attention || o->alignments) && m->layers[layer].role == 1);
+}
 
-static int allocate(const RegardModel *m, Forced *f, int which) {
-  f->weights = calloc((size_t)m->layer_count + 1, sizeof *f->weights);
+static float *allocate_states(StateColumns columns, int64_t rows) { return calloc((size_t)(rows * columns.parts * columns.size + 1), sizeof(float)); }
+
+static int allocate(const RegardModel *m, Forced *f, const RegardOptions *o) {
+  f->weights = calloc(2 * (size_t)m->layer_count + 1, sizeof *f->weights);
   if (!f->weights) return -1;
+  f->scores = f->weights + m->layer_count;
   for (int32_t l = 0; l < m->layer_count; l++) {
-    if (!is_wanted(m, l, which)) continue;
+    if (!is_wanted(m, l, o)) continue;
     size_t size = (size_t)m->layers[l].heads * (size_t)rows_of(m, l, f) * (size_t)columns_of(m, l, f);
-    if (!(f->weights[l] = calloc(size + 1, sizeof(float)))) return -1;
+    if (!(f->weights[l] = calloc(size + 1, sizeof(float))) || (o->attention && !(f->scores[l] = calloc(size + 1, sizeof(float))))) return -1;
+    for (size_t i = 0; f->scores[l] && i < size; i++) f->scores[l][i] = -INFINITY; /* of what a row does not attend to */
   }
-  return 0;
+  if (!o->states) return 0;
+  f->encoder_states = allocate_states(m->encoder_states, f->source_count);
+  f->decoder_states = allocate_states(m->decoder_states, f->target_count + 2);
+  return f->encoder_states && f->decoder_states ? 0 : -1;
 }
 
 void free_forced(const RegardModel *m, Forced *f) {
-  if (f->weights)
-    for (int32_t l = 0; l < m->layer_count; l++) free(f->weights[l]);
-  free(f->weights);
-  f->weights = NULL;
+  for (int32_t l = 0; f->weights && l < 2 * m->layer_count; l++) free(f->weights[l]);
+  free(f->weights), free(f->encoder_states), free(f->decoder_states);
+  f->weights = f->scores = NULL, f->encoder_states = f->decoder_states = NULL;
+}
+
+/* Copies the states in one row of the registers of a program that has just run. */
+static void keep_states(StateColumns of, const Program *p, const Floats *f, int64_t row, int64_t rows, float *to) {
+  memcpy(to, register_of(f, p, of.number, rows) + row * p->widths[of.number] + of.column, (size_t)(of.parts * of.size) * sizeof(float));
 }
 
 /* Buffers for what the layers of one program record, `rows` rows each. */
-static int open_recording(const RegardModel *m, int program, int which, int64_t rows, int64_t stride, Recording *r) {
+static int open_recording(const RegardModel *m, int program, const RegardOptions *o, int64_t rows, int64_t stride, Recording *r) {
   *r = (Recording){calloc((size_t)m->programs[program].count + 1, sizeof(float *)), stride};
   if (!r->by_operation) return -1;
   for (int32_t l = 0; l < m->layer_count; l++) {
-    if (m->layer_programs[l] != program || !is_wanted(m, l, which)) continue;
+    if (m->layer_programs[l] != program || !is_wanted(m, l, o)) continue;
     float **at = &r->by_operation[m->layer_operations[l]];
-    if (!*at && !(*at = calloc((size_t)(rows * m->layers[l].heads * stride), sizeof(float)))) return -1;
+    if (!*at && !(*at = calloc((size_t)(rows * m->layers[l].heads * 2 * stride), sizeof(float)))) return -1;
   }
   return 0;
 }
@@ -54,15 +68,24 @@ static void close_recording(const RegardModel *m, int program, Recording *r) {
   free(r->by_operation);
 }
 
-/* Copies one recorded row, of all heads, to row `to` of a target's weights. */
+/* Copies one recorded row, of all heads, to row `to` of a target's scores and weights. */
 static void keep_row(const RegardModel *m, int32_t layer, const Recording *r, int64_t from, Forced *f, int64_t to, int64_t entries) {
   int64_t rows = rows_of(m, layer, f), columns = columns_of(m, layer, f), heads = m->layers[layer].heads;
   const float *recorded = r->by_operation[m->layer_operations[layer]];
-  for (int64_t h = 0; h < heads; h++)
-    memcpy(f->weights[layer] + (h * rows + to) * columns, recorded + (from * heads + h) * r->stride, (size_t)entries * sizeof(float));
+  for (int64_t h = 0; h < heads; h++) {
+    const float *scores = recorded + (from * heads + h) * 2 * r->stride;
+    memcpy(f->weights[layer] + (h * rows + to) * columns, scores + r->stride, (size_t)entries * sizeof(float));
+    if (f->scores[layer]) memcpy(f->scores[layer] + (h * rows + to) * columns, scores, (size_t)entries * sizeof(float));
+  }
 }
 
-static void keep_encoder(const RegardModel *m, const Recording *r, Forced *forced, int64_t count) {
+static void keep_encoder(const Decoder *d, const Recording *r, Forced *forced, int64_t count, int64_t rows) {
+  const RegardModel *m = d->model;
+  StateColumns of = m->encoder_states;
+  int64_t token = 0;
+  for (int64_t i = 0; i < count; i++)
+    for (int64_t s = 0; s < forced[i].source_count && forced[i].encoder_states && of.parts; s++)
+      keep_states(of, m->programs + ENCODER, &d->encoder, token++, rows, forced[i].encoder_states + s * of.parts * of.size);
   for (int32_t l = 0; l < m->layer_count; l++) {
     if (m->layer_programs[l] != ENCODER || !r->by_operation[m->layer_operations[l]]) continue;
     int64_t row = 0;
@@ -91,6 +114,10 @@ static int force_step(Decoder *d, Forced *forced, const Source *sources, int64_t
     step->blocks[n++] = own[t];
   }
   if (run_step(d, r, &features)) return -1;
+  n = 0;
+  for (int64_t i = 0; i < count; i++)
+    if (t <= forced[i].target_count && forced[i].decoder_states)
+      keep_states(m->decoder_states, m->programs + STEP, &d->registers, n++, rows, forced[i].decoder_states + t * m->decoder_states.size);
   for (int32_t l = 0; l < m->layer_count; l++) {
     if (m->layer_programs[l] != STEP || !r->by_operation[m->layer_operations[l]]) continue;
     int64_t row = 0;
@@ -100,7 +127,7 @@ static int force_step(Decoder *d, Forced *forced, const Source *sources, int64_t
   return 0;
 }
 
-static int force_some(Decoder *d, Forced *forced, int64_t count, int which) {
+static int force_some(Decoder *d, Forced *forced, int64_t count, const RegardOptions *o) {
   const RegardModel *m = d->model;
   const int32_t *ids[TOGETHER];
   int64_t counts[TOGETHER], rows = 0, longest = 0, length = 0;
@@ -112,10 +139,12 @@ static int force_some(Decoder *d, Forced *forced, int64_t count, int which) {
     if (forced[i].target_count + 1 > length) length = forced[i].target_count + 1;
   }
   float **blocks = calloc((size_t)(count * length), sizeof(float *));
-  int failed = !blocks || open_recording(m, ENCODER, which, rows, longest, &encoder) ||
-               open_recording(m, STEP, which, count, longest > length ? longest : length, &steps) ||
+  int failed = !blocks || open_recording(m, ENCODER, o, rows, longest, &encoder) ||
+               open_recording(m, STEP, o, count, longest > length ? longest : length, &steps) ||
                encode_sources(d, ids, counts, count, sources, &encoder);
-  if (!failed) keep_encoder(m, &encoder, forced, count);
+  if (!failed) keep_encoder(d, &encoder, forced, count, rows);
+  for (int64_t i = 0; i < count && !failed && m->has_initial_state; i++) /* behind those of the target */
+    if (forced[i].decoder_states) memcpy(forced[i].decoder_states + (forced[i].target_count + 1) * m->decoder_states.size, sources[i].initial + m->decoder_states.column, (size_t)m->decoder_states.size * sizeof(float));
   for (int64_t t = 0; t < length && !failed; t++) failed = force_step(d, forced, sources, count, t, blocks, length, &steps);
   for (int64_t i = 0; blocks && i < count * length; i++) give_block(d, blocks[i]);
   for (int64_t i = 0; i < count; i++) free_source(sources + i);
@@ -124,16 +153,16 @@ static int force_some(Decoder *d, Forced *forced, int64_t count, int which) {
   return failed ? -1 : 0;
 }
 
-int force_decode(Decoder *d, Forced *forced, int64_t count, int which) {
+int force_decode(Decoder *d, Forced *forced, int64_t count, const RegardOptions *options) {
   for (int64_t i = 0; i < count; i++)
-    if (allocate(d->model, forced + i, which)) return -1;
+    if (allocate(d->model, forced + i, options)) return -1;
   for (int64_t first = 0, last; first < count; first = last) {
     int64_t tokens = 0;
     for (last = first; last < count && last - first < TOGETHER; last++) {
       tokens += forced[last].source_count + forced[last].target_count;
       if (last > first && tokens > TOKENS_TOGETHER) break;
     }
-    if (force_some(d, forced + first, last - first, which)) return -1;
+    if (force_some(d, forced + first, last - first, options)) return -1;
   }
   return 0;
 }

@@ -1,18 +1,19 @@
-/* Forced decoding of given targets, for their attention weights; and word alignments from these. */
+/* Forced decoding of given targets, for their attention and hidden states; and word alignments from these. */
 
 #ifndef REGARD_FORCED_H
 #define REGARD_FORCED_H
 
 #include "decoder.h"
 
-typedef struct { /* a target, end of sentence not counted, and its source; weights: of each layer, (heads, rows, columns) */
+typedef struct { /* a target, end of sentence not counted, and its source; what is recorded of it, as regard.h has it */
   const int32_t *source, *target;
   int64_t source_count, target_count;
-  float **weights; /* (layers); NULL: not asked for */
+  float **weights, **scores; /* (layers); NULL: not asked for */
+  float *encoder_states, *decoder_states;
 } Forced;
 
-/* Records the attention of targets. `role` 1: cross-attention only; 2: every layer. Returns 0, or -1: no memory. */
-int force_decode(Decoder *d, Forced *forced, int64_t count, int which);
+/* Records what the options ask for, of targets. Returns 0, or -1: no memory. */
+int force_decode(Decoder *d, Forced *forced, int64_t count, const RegardOptions *options);
 void free_forced(const RegardModel *m, Forced *forced);
 
 /* Links between words of one translation. Returns 0, or -1: no memory. */

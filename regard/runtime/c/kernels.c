@@ -47,11 +47,17 @@ static inline float *reg(const Context *c, int r, int64_t row) {
   return c->registers + c->offsets[r] * c->rows + row * c->widths[r];
 }
 
-/* Keeps the attention weights of a head over S entries, if the caller of this program asked for those of the operation. */
-static inline void record(const Worker *w, const Operation *o, int64_t row, int head, const float *weights, int64_t S) {
+enum { SCORES, WEIGHTS };
+
+/* Keeps the scores or the weights of a head over S entries, before which `hidden` ones are not attended to, if the caller
+   of this program asked for those of the operation. */
+static inline void record(const Worker *w, const Operation *o, int64_t row, int head, int part, const float *numbers, int64_t S, int64_t hidden) {
   const Context *c = w->c;
   float *to = c->recorded ? c->recorded[o - w->operations] : NULL;
-  if (to) memcpy(to + (row * o->heads + head) * c->recorded_stride, weights, S * sizeof(float));
+  if (!to) return;
+  to += ((row * o->heads + head) * 2 + part) * c->recorded_stride;
+  for (int64_t i = 0; i < hidden; i++) to[i] = part == SCORES ? -INFINITY : 0;
+  memcpy(to + hidden, numbers, S * sizeof(float));
 }
 
 /* Range of `count` items that this thread computes. */
@@ -362,8 +368,9 @@ static void encoder_attention(const Operation *o, Worker *w) {
         if (o->extent)
           for (int64_t i = 0; i < S; i++)
             if (i < s - o->extent || i > s + o->extent) scores[i] = -INFINITY;
+        record(w, o, from + s, h, SCORES, scores, S, 0);
         softmax(scores, S, P);
-        record(w, o, from + s, h, scores, S);
+        record(w, o, from + s, h, WEIGHTS, scores, S, 0);
         weighted_sum(scores, own + 2 * D, step, S, E, reg(c, o->target, from + s) + o->column + h * E);
       }
     }
@@ -384,8 +391,9 @@ static void cross_attention(const Operation *o, Worker *w) {
     const float *q = reg(c, o->source, n);
     for (int h = 0; h < o->heads; h++) {
       scores_by_columns(q + h * E, keys + h * E * P, E, P, o->scale, scores);
+      record(w, o, n, h, SCORES, scores, S, 0);
       softmax(scores, S, P);
-      record(w, o, n, h, scores, S);
+      record(w, o, n, h, WEIGHTS, scores, S, 0);
       float *to = reg(c, o->target, n) + o->column + h * V;
       weighted_sum(scores, values + h * V, D, S, V, to);
       if (o->activation) /* keeps the variance of a mean of S entries */
@@ -420,8 +428,9 @@ static void cached_attention(const Operation *o, Worker *w) {
       const float *q = own + h * E;
       for (int64_t s = 0; s < t; s++) scores[s] = dot(q, past[s] + o->offset + h * E, E) * o->scale;
       scores[t] = dot(q, own + D + h * E, E) * o->scale;
+      record(w, o, n, h, SCORES, scores, t + 1, all - t);
       softmax(scores, t + 1, P);
-      record(w, o, n, h, scores, t + 1);
+      record(w, o, n, h, WEIGHTS, scores, t + 1, all - t);
       int e = 0;
       for (; e + BLOCK * WIDTH <= E; e += BLOCK * WIDTH) {
         vector sum[BLOCK];
@@ -461,8 +470,9 @@ static void additive_attention(const Operation *o, Worker *w) {
       for (int e = 0; e < o->extent; e++) total += o->table[e] * hyperbolic(q[e] + load(keys + e * P + s));
       store(scores + s, total);
     }
+    record(w, o, n, 0, SCORES, scores, S, 0);
     softmax(scores, S, P);
-    record(w, o, n, 0, scores, S);
+    record(w, o, n, 0, WEIGHTS, scores, S, 0);
     float *to = reg(c, o->target, n) + o->column;
     weighted_sum(scores, values, o->size, S, o->size, to);
     if (o->activation)

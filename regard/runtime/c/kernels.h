@@ -56,7 +56,7 @@ typedef struct {
   const int32_t *copies;  /* (copy_count) tokens whose log-probabilities are asked for, too */
   int64_t copy_count;
   float *copy_log_probs;  /* (rows, copy_count) */
-  float *const *recorded; /* (operations): where the weights of an attention go, (rows, heads, recorded_stride); NULL: nowhere */
+  float *const *recorded; /* (operations): where scores and weights of an attention go, (rows, heads, 2, recorded_stride); NULL: nowhere */
   int64_t recorded_stride;
 } Context;
 

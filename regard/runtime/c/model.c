@@ -386,6 +386,26 @@ static void read_layers(Opening *o) {
   else must(o, layer < m->layer_count && m->layers[layer].role == 1 && head < m->layers[layer].heads, "its alignment");
 }
 
+/* Finds the states of the highest layer of a recurrent encoder, and of the decoder; of one that is not recurrent its features. */
+static void find_states(RegardModel *m) {
+  const Settings *s = &m->settings;
+  const Program *p = m->programs;
+  if (s->states) {
+    int64_t width = p[ENCODER].widths[s->outputs], is_whole = s->direction_size > 0 && width % s->direction_size == 0;
+    m->encoder_states = (StateColumns){s->outputs, 0, is_whole ? s->direction_size : width, is_whole ? width / s->direction_size : 1};
+  }
+  int64_t attention = p[STEP].count;
+  m->decoder_states = (StateColumns){s->features, 0, p[STEP].widths[s->features], 1};
+  for (int64_t i = 0; i < p[STEP].count; i++) {
+    const Operation *op = p[STEP].operations + i;
+    if ((op->kind == CROSS_ATTENTION || op->kind == ADDITIVE_ATTENTION) && i < attention) attention = i;
+    if (op->kind != GRU && op->kind != LSTM && op->kind != TANH_CELL) continue;
+    m->attends_first |= attention < i;
+    m->decoder_states = (StateColumns){op->target, op->column, op->size, 1};
+    m->has_initial_state = s->is_recurrent && op->column + op->size <= s->block;
+  }
+}
+
 static void read_tokenizers(Opening *o, char *error, size_t error_size) {
   RegardModel *m = o->model;
   const Section *target = &o->sections[o->sections[TARGET].data ? TARGET : SOURCE], *source = &o->sections[SOURCE];
@@ -441,7 +461,7 @@ static void read_all(Opening *o) {
   if (!o->problem) read_weights(o);
   for (int number = 0; number < PROGRAMS && !o->problem; number++) read_program(o, number, &at);
   if (!o->problem) check_programs(o);
-  if (!o->problem) read_layers(o);
+  if (!o->problem) find_states(m), read_layers(o);
   if (!o->problem) read_tokenizers(o, NULL, 0);
   if (o->problem) return;
   m->card = (const char *)o->sections[CARD].data, m->card_size = o->sections[CARD].size;
@@ -529,6 +549,7 @@ REGARD_API void regard_options(const RegardModel *model, RegardOptions *o) {
   *o = (RegardOptions){s->beam, 1, s->length_penalty, s->max_ratio, s->max_extra, s->min_length, s->max_length, s->no_repeat_ngram, s->max_line, s->max_whole, 1, 0, 0, 0, !s->several_sentences, .temperature = 1};
 }
 
+REGARD_API int32_t regard_recurrence(const RegardModel *m) { return (m->encoder_states.parts > 0) + 2 * m->settings.is_recurrent; }
 REGARD_API int32_t regard_layers(const RegardModel *model) { return model->layer_count; }
 REGARD_API RegardLayer regard_layer(const RegardModel *model, int32_t number) { return model->layers[number]; }
 

@@ -42,6 +42,10 @@ typedef struct {
   int32_t parameters_in_thousands, several_sentences; /* 1: lines of the training data hold several */
 } Settings;
 
+typedef struct { /* hidden states: `parts` of `size` numbers each, from a column of a register on; no parts: there are none */
+  int64_t number, column, size, parts;
+} StateColumns;
+
 typedef struct { /* a layer of attention: which operation of which program computes it */
   int32_t program, operation, role, heads;
   int64_t name, name_size; /* in the section's text */
@@ -67,6 +71,8 @@ struct RegardModel {
   RegardLayer *layers;
   int32_t *layer_programs, *layer_operations;
   int32_t layer_count;
+  StateColumns encoder_states, decoder_states; /* of the highest layers; the decoder has always some */
+  int attends_first, has_initial_state; /* the recurrent decoder attends by the state before; blocks begin with its states */
   int32_t copies[MOST_COPIES]; /* the target's copy tokens */
   int64_t copy_count;
   int32_t *copy_targets; /* (source vocabulary) target token of each copy token, which stands for a span that is not language; PAD: of others */

@@ -20,7 +20,7 @@ extern "C" {
 #define REGARD_API __attribute__((visibility("default")))
 #endif
 
-#define REGARD_VERSION 1 /* of this interface */
+#define REGARD_VERSION 2 /* of this interface */
 
 typedef struct RegardModel RegardModel;
 typedef struct RegardResult RegardResult;
@@ -39,7 +39,7 @@ typedef struct { /* how to search; regard_options fills in the model's own setti
   int32_t max_line;        /* most characters of a line */
   int32_t max_whole;       /* most tokens of a line of a model that does not know its longest source */
   int32_t threads;         /* to translate with */
-  int32_t attention;       /* record attention weights: 0 none, 1 cross-attention, 2 every layer */
+  int32_t attention;       /* record attention, scores and weights: 0 none, 1 cross-attention, 2 every layer */
   int32_t alignments;      /* extract word alignments, by the layer and head that the model names */
   int32_t trace;           /* record the search, of one line at a time */
   int32_t split;           /* translate each sentence of a line by itself */
@@ -48,6 +48,7 @@ typedef struct { /* how to search; regard_options fills in the model's own setti
   double top_p;            /* only the likeliest tokens that have this probability; 0: all */
   int64_t seed;
   int32_t top_k;           /* only so many likeliest tokens; 0: all */
+  int32_t states;          /* record the hidden states of a recurrent encoder and decoder, sampled or not */
 } RegardOptions;
 
 typedef struct { /* a word or phrase that a target must hold: one of its forms, which are sequences of tokens */
@@ -88,10 +89,19 @@ typedef struct { /* a layer of attention */
   int32_t heads;
 } RegardLayer;
 
-typedef struct { /* attention weights of one layer for one translation: (heads, rows, columns) */
+typedef struct { /* attention of one layer for one translation: (heads, rows, columns) */
   const float *weights; /* NULL: not recorded */
   int32_t heads, rows, columns;
+  const float *scores;  /* that softmax makes these weights of; −INFINITY: of what a row does not attend to */
 } RegardAttention;
+
+typedef struct { /* hidden states of the highest layers for one translation */
+  const float *encoder; /* (source, directions, encoder_size) after each source token, forwards and then backwards; NULL: not recorded, or not recurrent */
+  const float *decoder; /* (target, decoder_size) that each target token is predicted from, end of sentence last; of a decoder that is not recurrent its features; NULL: not recorded */
+  const float *initial; /* (decoder_size) the decoder's state before the first token; NULL: not recorded, or not recurrent */
+  int32_t source, directions, encoder_size, target, decoder_size;
+  int32_t attends_first; /* the decoder attends by the state before, and the context enters the next one (Bahdanau) */
+} RegardStates;
 
 typedef struct { /* what an encoder made of a source, for models whose encoder runs elsewhere; a size 0 means none */
   const float *outputs;  /* (entries, output_size), which the decoder attends to */
@@ -127,6 +137,8 @@ REGARD_API const char *regard_card(const RegardModel *model, size_t *size);
 /* What tells the model's languages apart: JSON that regard/data/language_id.py reads. NULL: the file has none. */
 REGARD_API const char *regard_languages(const RegardModel *model, size_t *size);
 REGARD_API void regard_options(const RegardModel *model, RegardOptions *options);
+/* Whether the model is recurrent: the sum of 1 for its encoder and 2 for its decoder. */
+REGARD_API int32_t regard_recurrence(const RegardModel *model);
 REGARD_API int32_t regard_layers(const RegardModel *model);
 REGARD_API RegardLayer regard_layer(const RegardModel *model, int32_t number);
 /* The tokens of a line as the model reads it, end of sentence last. Returns their number; negative: an error. */
@@ -159,7 +171,7 @@ REGARD_API RegardResult *regard_translate_ids(
     RegardModel *model, const int32_t *const *ids, const size_t *counts, size_t count, const RegardConstraints *constraints,
     const RegardOptions *options, char *error, size_t error_size);
 /* The same for sources that an encoder has read already, as captioners do, and models whose file has no encoder. What the
-   decoder does not need may be missing. Neither attention nor alignments are recorded. */
+   decoder does not need may be missing. Neither attention, alignments nor states are recorded. */
 REGARD_API RegardResult *regard_translate_encoded(
     RegardModel *model, const RegardEncoded *sources, size_t count, const RegardConstraints *constraints,
     const RegardOptions *options, char *error, size_t error_size);
@@ -176,8 +188,9 @@ REGARD_API const int32_t *regard_tokens(const RegardResult *result, size_t line,
 REGARD_API const float *regard_log_probs(const RegardResult *result, size_t line, int32_t rank, size_t *count);
 /* Links of a hypothesis, sorted as Translator sorts them. NULL: not asked for, or the model has no attention. */
 REGARD_API const RegardLink *regard_alignment(const RegardResult *result, size_t line, int32_t rank, size_t *count);
-/* Of a line that was split into parts there are no attention weights. */
+/* Of a line that was split into parts neither attention nor states are there. */
 REGARD_API RegardAttention regard_attention(const RegardResult *result, size_t line, int32_t rank, int32_t layer);
+REGARD_API RegardStates regard_states(const RegardResult *result, size_t line, int32_t rank);
 /* A text that a part of a hypothesis repeats over and over, a sign of failure, and how often; NULL: it does not. */
 REGARD_API const char *regard_repetition(const RegardResult *result, size_t line, int32_t rank, int32_t part, int32_t *times);
 /* Source tokens of a line, end of sentence last. */

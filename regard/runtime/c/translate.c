@@ -84,7 +84,8 @@ static int check_options(const RegardModel *m, const RegardOptions *o, int is_en
   else if (o->max_length > 0 && o->min_length > o->max_length) problem = "min_length is more than max_length; lower it";
   else if (o->no_repeat_ngram < 0 || o->max_line < 1 || o->max_whole < 1) problem = "no_repeat_ngram, max_line, max_whole: wanted a positive number";
   else if (o->alignments && !m->settings.entry) problem = "alignments: this model has no attention, so it has no alignments to extract";
-  else if (is_encoded && (o->attention || o->alignments)) problem = "attention, alignments: wanted 0 for sources that are encoded already";
+  else if (is_encoded && (o->attention || o->alignments || o->states)) problem = "attention, alignments, states: wanted 0 for sources that are encoded already";
+  else if (o->states && !regard_recurrence(m)) problem = "states: neither the encoder nor the decoder of this model is recurrent, so there are no states to record; leave `states` 0";
   else if (!is_encoded && !m->programs[ENCODER].count) problem = "this model has no encoder, so it reads neither text nor token ids; give `regard_translate_encoded` the outputs of one";
   else if (o->sample && !(o->temperature > 0 && o->top_p >= 0 && o->top_p <= 1 && o->top_k >= 0)) problem = "temperature, top_p, top_k: wanted more than 0, 0 to 1, and a number of tokens or 0";
   if (problem) explain(error, size, "%s", problem);
@@ -463,9 +464,9 @@ static int join_parts(RegardResult *r, Line *line, int32_t rank, Forced *forced)
   return failed ? -1 : 0;
 }
 
-static int is_watched(const RegardResult *r) { return r->options.attention || r->options.alignments; }
+static int is_watched(const RegardResult *r) { return r->options.attention || r->options.alignments || r->options.states; }
 
-/* Reads the attention of all parts of the hypotheses of lines [first, last), in their order. */
+/* Reads the attention and the states of all parts of the hypotheses of lines [first, last), in their order. */
 static int watch_lines(RegardResult *r, size_t first, size_t last, Forced *forced) {
   int64_t count = 0;
   for (size_t i = first; i < last; i++) {
@@ -475,12 +476,12 @@ static int watch_lines(RegardResult *r, size_t first, size_t last, Forced *force
         const Segment *segment = r->segments + line->first + p;
         if (!segment->request) continue;
         const Hypothesis *h = ranked(segment, rank);
-        forced[count++] = (Forced){segment->ids, h->ids, segment->count, h->count, NULL};
+        forced[count++] = (Forced){.source = segment->ids, .target = h->ids, .source_count = segment->count, .target_count = h->count};
       }
   }
   Decoder *d = take_decoder(r->model, 1);
   if (!d) return -1;
-  int failed = force_decode(d, forced, count, r->options.attention > 1 ? 2 : 1);
+  int failed = force_decode(d, forced, count, &r->options);
   give_decoder(r->model, d);
   return failed;
 }
@@ -493,7 +494,7 @@ static int make_lines(RegardResult *r, size_t first, size_t last, int64_t count)
     Line *line = r->lines + i;
     for (int32_t rank = 0; rank < line->count && !failed; rank++, own += line->decoded) {
       failed = join_parts(r, line, rank, own);
-      if (!failed && line->parts == 1 && line->decoded && r->options.attention) line->hypotheses[rank].forced = *own, own->weights = NULL;
+      if (!failed && line->parts == 1 && line->decoded && (r->options.attention || r->options.states)) line->hypotheses[rank].forced = *own, *own = (Forced){0};
     }
   }
   for (int64_t p = 0; forced && p < count; p++) free_forced(r->model, forced + p);
@@ -647,9 +648,17 @@ REGARD_API const RegardLink *regard_alignment(const RegardResult *r, size_t line
 REGARD_API RegardAttention regard_attention(const RegardResult *r, size_t line, int32_t rank, int32_t layer) {
   const Forced *f = &r->lines[line].hypotheses[rank].forced;
   const RegardLayer *about = r->model->layers + layer;
-  if (!f->weights || !f->weights[layer]) return (RegardAttention){NULL, 0, 0, 0};
+  if (!f->weights || !f->scores[layer]) return (RegardAttention){0};
   int32_t target = (int32_t)f->target_count + 1, source = (int32_t)f->source_count;
-  return (RegardAttention){f->weights[layer], about->heads, about->role == 0 ? source : target, about->role == 2 ? target : source};
+  return (RegardAttention){f->weights[layer], about->heads, about->role == 0 ? source : target, about->role == 2 ? target : source, f->scores[layer]};
+}
+
+REGARD_API RegardStates regard_states(const RegardResult *r, size_t line, int32_t rank) {
+  const Forced *f = &r->lines[line].hypotheses[rank].forced;
+  const RegardModel *m = r->model;
+  StateColumns encoder = m->encoder_states, decoder = m->decoder_states;
+  if (!f->encoder_states) return (RegardStates){0};
+  return (RegardStates){encoder.parts ? f->encoder_states : NULL, f->decoder_states, m->has_initial_state ? f->decoder_states + (f->target_count + 1) * decoder.size : NULL, (int32_t)f->source_count, (int32_t)encoder.parts, (int32_t)encoder.size, (int32_t)f->target_count + 1, (int32_t)decoder.size, m->attends_first};
 }
 
 REGARD_API const char *regard_repetition(const RegardResult *r, size_t line, int32_t rank, int32_t part, int32_t *times) {
@@ -741,7 +750,7 @@ REGARD_API void regard_stream_free(RegardStream *s) {
 
 static RegardStream *open_stream(RegardModel *model, Sources sources, const RegardConstraints *constraints, const RegardOptions *options, char *error, size_t error_size) {
   RegardOptions greedy = *options;
-  greedy.beam = greedy.nbest = 1, greedy.attention = greedy.alignments = greedy.trace = 0;
+  greedy.beam = greedy.nbest = 1, greedy.attention = greedy.alignments = greedy.trace = greedy.states = 0;
   RegardStream *s = calloc(1, sizeof *s);
   RegardResult *r = s ? open_result(model, sources, 1, (LineConstraints){constraints, NULL, NULL}, &greedy, error, error_size) : NULL;
   if (r && (s->decoder = take_decoder(model, team_size(model, options->threads)))) {

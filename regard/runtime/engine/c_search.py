@@ -59,11 +59,8 @@ class LibraryModel:
         has_room = self._encoder is not None or request.source_length <= self._max_source
         has_room = has_room and len(task.prefix) < task.max_steps <= self._max_steps
         has_own = all(phrase.surfaces is vocabulary.surface_bytes for phrase in task.banned)
-        return has_room and has_own and len(task.banned) <= 1 and self._has_own_tokens(task)
-
-    def _has_own_tokens(self, task: Task) -> bool:
-        vocabulary = self._vocabulary
-        return task.byte_tokens is vocabulary.byte_tokens and task.copy_tokens is vocabulary.copy_tokens
+        has_own = has_own and task.byte_tokens is vocabulary.byte_tokens and task.copy_tokens is vocabulary.copy_tokens
+        return has_room and has_own and len(task.banned) <= 1
 
     def decode(
         self, requests: Sequence[DecodeRequest], settings: SearchSettings, threads: int

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 from regard.common.shapes import Array
-from regard.runtime.native import kernels
+from regard.runtime.native import kernels, typed
 
 Precision = Literal["float32", "bfloat16", "int8"]
 """Precision of the packed weights."""
@@ -32,21 +32,16 @@ WeightAndBias = tuple[torch.Tensor, torch.Tensor]
 
 class Weight(ctypes.Structure):
     _fields_ = (
-        *((name, ctypes.c_int32) for name in ("precision", "inputs", "outputs", "padded")),
-        *((name, ctypes.c_void_p) for name in ("panels", "scales", "sums", "bias")),
+        *typed(ctypes.c_int32, "precision", "inputs", "outputs", "padded"),
+        *typed(ctypes.c_void_p, "panels", "scales", "sums", "bias"),
     )
 
 
 class _Operation(ctypes.Structure):
     _fields_ = (
-        *(
-            (name, ctypes.c_int32)
-            for name in ("kind", "source", "target", "extra", "column", "size", "heads", "activation")
-        ),
-        ("offset", ctypes.c_int64),
-        ("scale", ctypes.c_float),
-        ("extent", ctypes.c_int32),
-        *((name, ctypes.c_void_p) for name in ("table", "second", "weight")),
+        *typed(ctypes.c_int32, "kind", "source", "target", "extra", "column", "size", "heads", "activation"),
+        *(("offset", ctypes.c_int64), ("scale", ctypes.c_float), ("extent", ctypes.c_int32)),
+        *typed(ctypes.c_void_p, "table", "second", "weight"),
     )
 
 
@@ -102,16 +97,8 @@ class Builder:
         The result goes to columns of `target` from `column` on; None: a new register.
         """
         target = self.register(weight.shape[0]) if target is None else target
-        self._add(
-            "linear",
-            source,
-            target,
-            extra=plus,
-            column=column,
-            offset=offset,
-            activation=ACTIVATIONS[activation],
-            weight=self._weight(weight, bias),
-        )
+        fields = {"column": column, "offset": offset, "activation": ACTIVATIONS[activation]}
+        self._add("linear", source, target, plus, **fields, weight=self._weight(weight, bias))
         return target
 
     def add(self, kind: str, source: int = -1, target: int = -1, **fields: Any) -> None:

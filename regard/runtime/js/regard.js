@@ -5,7 +5,7 @@
 
 const OPTIONS = [ // the fields of RegardOptions in regard.h: name, offset, whether it is a double
   ["beam", 0], ["nbest", 4], ["lengthPenalty", 8, true], ["maxRatio", 16, true], ["maxExtra", 24], ["minLength", 28], ["maxLength", 32],
-  ["noRepeatNgram", 36], ["maxLine", 40], ["maxWhole", 44], ["threads", 48], ["attention", 52], ["alignments", 56], ["trace", 60], ["split", 64],
+  ["noRepeatNgram", 36], ["maxLine", 40], ["maxWhole", 44], ["threads", 48], ["attention", 52], ["alignments", 56], ["trace", 60], ["split", 64], ["states", 100],
 ];
 const OPTIONS_SIZE = 104, ALIGNED = 64, ERROR_SIZE = 1024, EOS = 3;
 const ROLES = ["encoder", "cross", "decoder"];
@@ -77,6 +77,7 @@ class Library {
   }
 
   number(address) { return this.view.getUint32(address, true); }
+  floats(address, count) { return new Float32Array(this.exports.memory.buffer, address >>> 0, count).slice(); }
   integers(address, count) { return new Int32Array(this.exports.memory.buffer, address, count).slice(); }
 
   /** Copy arrays of bytes (width 1) or integers (width 4); returns the addresses of their addresses and of their lengths. */
@@ -122,6 +123,8 @@ export class Translator {
     }
     this.card = JSON.parse(this.#counted((size) => library.exports.regard_card(this.#model, size)));
     this.layers = this.#layers();
+    const recurrence = library.exports.regard_recurrence(this.#model);
+    this.recurrent = { encoder: Boolean(recurrence & 1), decoder: Boolean(recurrence & 2) };
     this.copies = this.#copies();
   }
 
@@ -142,7 +145,7 @@ export class Translator {
       const at = allocate(OPTIONS_SIZE), values = {};
       this.#library.exports.regard_options(this.#open(), at);
       for (const [name, offset, isDouble] of OPTIONS) values[name] = this.#library.view[isDouble ? "getFloat64" : "getInt32"](at + offset, true);
-      return { ...values, attention: ATTENTION[values.attention], alignments: Boolean(values.alignments), trace: Boolean(values.trace), split: Boolean(values.split) };
+      return { ...values, attention: ATTENTION[values.attention], alignments: Boolean(values.alignments), trace: Boolean(values.trace), split: Boolean(values.split), states: Boolean(values.states) };
     });
   }
 
@@ -258,7 +261,7 @@ export class Translator {
     }
     const attention = ATTENTION.indexOf(values.attention);
     if (attention < 0) throw new Error(`option attention: wanted one of ${ATTENTION.join(", ")}, got ${values.attention}`);
-    const at = allocate(OPTIONS_SIZE), numbers = { ...values, attention, alignments: Number(values.alignments), trace: Number(values.trace), split: Number(values.split) };
+    const at = allocate(OPTIONS_SIZE), numbers = { ...values, attention, alignments: Number(values.alignments), trace: Number(values.trace), split: Number(values.split), states: Number(values.states) };
     this.#library.bytes.fill(0, at, at + OPTIONS_SIZE);
     for (const [name, offset, isDouble] of OPTIONS) {
       const number = numbers[name];
@@ -317,26 +320,39 @@ export class Translator {
       text: this.#counted((size) => exports.regard_text(...of, size)) ?? "", score: exports.regard_score(...of), tokens: this.#tokens(ids, true), ids, logProbs: this.#logProbs(of),
       targetWords: this.#words([...ids, EOS], true),
       alignments: links && Array.from({ length: links.length / 2 }, (_, i) => [links[2 * i], links[2 * i + 1]]),
-      attention: this.#attention(of), repetition: this.#repetition(of, parts),
+      attention: this.#attention(of), states: this.#states(of), repetition: this.#repetition(of, parts),
     };
   }
 
   #logProbs(of) {
     return this.#library.scoped((allocate) => {
-      const count = allocate(4), address = this.#library.exports.regard_log_probs(...of, count) >>> 0;
-      return [...new Float32Array(this.#library.exports.memory.buffer, address, this.#library.number(count))];
+      const count = allocate(4), address = this.#library.exports.regard_log_probs(...of, count);
+      return [...this.#library.floats(address, this.#library.number(count))];
     });
   }
 
   #attention(of) {
     return this.#library.scoped((allocate) => {
-      const at = allocate(16);
+      const at = allocate(20);
       return this.layers.flatMap(({ name, role }, number) => {
         this.#library.exports.regard_attention(at, ...of, number);
-        const [weights, heads, rows, columns] = [0, 4, 8, 12].map((offset) => this.#library.number(at + offset));
-        if (!weights) return [];
-        return [{ name, role, heads, rows, columns, weights: new Float32Array(this.#library.exports.memory.buffer, weights, heads * rows * columns).slice() }];
+        const [weights, heads, rows, columns, scores] = [0, 4, 8, 12, 16].map((offset) => this.#library.number(at + offset)), size = heads * rows * columns;
+        return weights ? [{ name, role, heads, rows, columns, weights: this.#library.floats(weights, size), scores: this.#library.floats(scores, size) }] : [];
       });
+    });
+  }
+
+  #states(of) {
+    return this.#library.scoped((allocate) => {
+      const at = allocate(36);
+      this.#library.exports.regard_states(at, ...of);
+      const [encoder, decoder, initial, source, directions, encoderSize, target, decoderSize, attendsFirst] = this.#library.integers(at, 9);
+      if (!decoder) return null;
+      return {
+        encoder: encoder ? this.#library.floats(encoder, source * directions * encoderSize) : null, directions, encoderSize,
+        decoder: this.#library.floats(decoder, target * decoderSize), decoderSize,
+        initial: initial ? this.#library.floats(initial, decoderSize) : null, attendsFirst: Boolean(attendsFirst),
+      };
     });
   }
 

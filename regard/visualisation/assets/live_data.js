@@ -1,7 +1,7 @@
 // Data of the live page: a translation of the module regard.js as what page.js shows; explanation_data.py and explanation.py for one sentence.
 "use strict";
 const liveData = (() => {
-  const EOS = 3, END = "</s>";
+  const EOS = 3, END = "</s>", DRAWN = 64; // numbers of a state: as in states.py
   const MAX_PRUNED = 2, MAX_OPTIONS = 6; // of each step of the search: as in explanation.py
   const tokenText = (token) => token.replaceAll("▁", " ");
 
@@ -17,11 +17,24 @@ const liveData = (() => {
       title: "", source, target, tokens: [...tokens.map(tokenText), END], target_words: targetWords.ofTokens, layers,
       langs: { source: source.map(() => languages[0]), target: target.map(() => languages[1]) }, rtl: { source: rtl(source), target: rtl(target) },
       shown_head: named < 0 ? [Math.max(0, cross.length - 1), null, false] : [named, alignment.head, alignment.shifted],
-      steps: steps.length ? searchTree(steps, hypothesis.ids) : [], states: null, agreement: null, measured: trust, links: alignments || [], facts: {}, image: null,
+      steps: steps.length ? searchTree(steps, hypothesis.ids) : [], states: statesOf(translation, hypothesis), agreement: null, measured: trust, links: alignments || [], facts: {}, image: null,
     };
   }
 
-  function wordLayer({ role, heads, rows, columns, weights }, number, sourceWords, targetWords) { // sums over the tokens of a column's word, means over those of a row's
+  /** The states that the player draws, the first numbers of each; null: of an encoder that is not recurrent. */
+  function statesOf({ sourceTokens, sourceWords }, { states, attention }) {
+    if (!states?.encoder) return null;
+    const { directions, encoderSize: N, decoderSize: M } = states, order = states.attendsFirst ? "bahdanau" : "";
+    const part = (all, size) => {
+      const drawn = all.filter((_, i) => i % size < DRAWN).map((value) => Math.max(-1, Math.min(1, value))), width = Math.min(size, DRAWN);
+      const largest = drawn.reduce((top, value) => Math.max(top, Math.abs(value)), 1e-9);
+      return (n) => ({ numbers: drawn.subarray(n * width, (n + 1) * width), largest });
+    };
+    const encoder = part(states.encoder, N), isAll = !attention.some(({ role }) => role === "cross");
+    return { tokens: sourceTokens.map(tokenText), words: sourceWords.ofTokens, directions, is_all: isAll, order, encoder: (s, k) => encoder(s * directions + k), decoder: part(states.decoder, M), initial: states.initial && part(states.initial, M)(0) };
+  }
+
+  function wordLayer({ role, heads, rows, columns, weights, scores, logSums }, number, sourceWords, targetWords) { // sums over the tokens of a column's word, means over those of a row's
     const fed = [-1, ...targetWords.ofTokens.slice(0, -1)], ofColumns = role === "decoder" ? fed : sourceWords.ofTokens;
     const ofRows = role === "cross" ? [...Array(rows).keys()] : role === "encoder" ? sourceWords.ofTokens : targetWords.ofTokens;
     const C = Math.max(...ofColumns) + 1, R = Math.max(...ofRows) + 1, counts = new Array(R).fill(0), sums = new Float64Array(heads * R * (C + 1));
@@ -34,7 +47,13 @@ const liveData = (() => {
         sums[(h * R + r) * (C + 1) + c] += weights[(h * rows + t) * columns + s] / counts[r];
       }
     }
-    return { role, name: String(number), shape: [heads, R, C], get: (h, r, c) => sums[(h * R + r) * (C + 1) + c] };
+    const logSum = (h, r) => logSums?.[h * rows + r] ?? logOfSum(scores.subarray((h * rows + r) * columns, (h * rows + r + 1) * columns));
+    return { role, name: String(number), shape: [heads, R, C], ...(role === "cross" && (scores || logSums) ? { logSum } : {}), get: (h, r, c) => sums[(h * R + r) * (C + 1) + c] };
+  }
+
+  function logOfSum(scores) { // of the exponentials of scores: a score is the logarithm of its weight, plus this
+    const top = Math.max(...scores);
+    return top + Math.log(scores.reduce((sum, score) => sum + Math.exp(score - top), 0));
   }
 
   /** The steps that the player shows of a search, one for each token of an output, end of sentence last. */

@@ -15,7 +15,7 @@ const explanationPage = (() => {
     sourceRow: "words", stateRow: "states h", scoreRow: "scores e", weightRow: "weights α", contextRow: "context c",
     startMark: "⟨start⟩", query: "query", own: "state", ownBefore: "state before", outputLayer: "output, softmax", nextWord: "next word", wordBefore: "word before",
     encoderLayers: (count) => `encoder: ${count} layers of self-attention`, decoderLayers: (count) => (count ? `decoder: ${count} layers` : "decoder"), ofHeads: (count) => `${count} heads: softmax, mean`,
-    scoreNote: "The highest score is set to 0: softmax depends on differences alone.",
+    scoreNote: "Bars show how far a score is below the highest: softmax depends on differences alone.",
     tree: "Search tree: hypotheses kept, ended and pruned", wins: "the translation", kept: "kept", ended: "ended",
     pruned: "pruned", end: "⟨end⟩", stepOf: (step, count) => `Step ${step} of ${count}: `, inLayer: (layer, head) => `Layer ${layer}, ${head === null ? "mean" : `Head ${head + 1}`}`,
     writes: (word, p, name, weight) => `${word ? `predicts ${word}` : "ends the sentence"}${p && `, probability ${p}`}${name && `; attends to ${name} ${weight}`}`,
@@ -50,7 +50,7 @@ const explanationPage = (() => {
     sourceRow: "단어", stateRow: "상태 h", scoreRow: "점수 e", weightRow: "가중치 α", contextRow: "컨텍스트 c",
     startMark: "⟨시작⟩", query: "쿼리", own: "상태", ownBefore: "앞 상태", outputLayer: "출력층, softmax", nextWord: "다음 단어", wordBefore: "앞 단어",
     encoderLayers: (count) => `인코더: 셀프 어텐션 ${count}층`, decoderLayers: (count) => (count ? `디코더 ${count}층` : "디코더"), ofHeads: (count) => `헤드 ${count}개: softmax, 평균`,
-    scoreNote: "가장 높은 점수를 0으로 나타냅니다. softmax 값은 점수의 차이에만 좌우됩니다.",
+    scoreNote: "막대는 가장 높은 점수와의 차이를 나타냅니다. softmax 값은 점수의 차이에만 좌우됩니다.",
     tree: "탐색 트리: 유지, 완료, 제거된 가설", wins: "번역문", kept: "유지", ended: "완료",
     pruned: "제거", end: "⟨끝⟩", stepOf: (step, count) => `${count}단계 중 ${step}단계: `, inLayer: (layer, head) => `${layer}층(${head === null ? "헤드 평균" : `헤드 ${head + 1}`})`,
     writes: (word, p, name, weight) => `${word ? `‘${word}’` : "문장 끝"} 예측${p && `(확률 ${p})`}${name && `, ‘${name}’에 주목(${weight})`}`,
@@ -139,6 +139,7 @@ const explanationPage = (() => {
     const encoder = numbers.subarray(0, S * K * N), decoder = numbers.subarray(S * K * N);
     states.encoder = (s, k) => ({ numbers: encoder.subarray((s * K + k) * N, (s * K + k + 1) * N), largest: largest(encoder) });
     states.decoder = (p) => ({ numbers: decoder.subarray(p * M, (p + 1) * M), largest: largest(decoder) });
+    if (states.initial) states.initial = states.decoder(decoder.length / M - 1);
   }
 
   async function unpack(answer) { // the inverse of `_packed` in explanation_data.py
@@ -149,7 +150,8 @@ const explanationPage = (() => {
     const fine = steps > 255, count = fine ? bytes.length / 2 : bytes.length;
     let start = 0;
     for (const layer of layers) {
-      const [H, R, C] = layer.shape, from = start;
+      const [H, R, C] = layer.shape, from = start, sums = layer.log_sums;
+      if (sums) layer.logSum = (h, r) => sums[h][r];
       layer.get = (h, r, c) => {
         const i = from + (h * R + r) * (C + 1) + c;
         return (fine ? bytes[i] + 256 * bytes[count + i] : bytes[i]) / steps;
@@ -294,16 +296,19 @@ const explanationPage = (() => {
   const FONT = getComputedStyle(document.body).fontFamily;
   let hitTest = () => null; // the choice at a point of the canvas
 
+  function brushOf(sheet, width, height) { // of a canvas that is made as sharp as the screen
+    const scale = Math.min(devicePixelRatio || 1, Math.sqrt(30e6 / (width * height))), brush = sheet.getContext("2d");
+    sheet.width = Math.round(width * scale);
+    sheet.height = Math.round(height * scale);
+    Object.assign(sheet.style, { width: `${width}px`, height: `${height}px` });
+    brush.setTransform(scale, 0, 0, scale, 0, 0);
+    brush.textBaseline = "middle";
+    return brush;
+  }
+
   function sized(width, height) {
-    const scale = Math.min(devicePixelRatio || 1, Math.sqrt(30e6 / (width * height)));
-    canvas.width = Math.round(width * scale);
-    canvas.height = Math.round(height * scale);
-    canvas.style.width = `${width}px`;
-    canvas.style.height = `${height}px`;
-    pen.setTransform(scale, 0, 0, scale, 0, 0);
-    pen.fillStyle = colours().paper;
+    brushOf(canvas, width, height).fillStyle = colours().paper;
     pen.fillRect(0, 0, width, height);
-    pen.textBaseline = "middle";
   }
 
   function elided(text, limit) {
@@ -709,17 +714,6 @@ const explanationPage = (() => {
 
   // --- the player: the encoder
 
-  function brushOf(id, width, height) { // a canvas that is as sharp as the screen
-    const sheet = find(id), scale = Math.min(devicePixelRatio || 1, Math.sqrt(30e6 / (width * height))), brush = sheet.getContext("2d");
-    sheet.width = Math.round(width * scale);
-    sheet.height = Math.round(height * scale);
-    sheet.style.width = `${width}px`;
-    sheet.style.height = `${height}px`;
-    brush.setTransform(scale, 0, 0, scale, 0, 0);
-    brush.textBaseline = "middle";
-    return brush;
-  }
-
   function writeOn(brush, text, x, y, { align = "left", muted = false, size = 14 } = {}) {
     brush.font = `${size}px ${FONT}`;
     brush.fillStyle = muted ? colours().muted : colours().ink;
@@ -737,7 +731,7 @@ const explanationPage = (() => {
     const layers = data.layers.filter(({ role }) => role === "encoder"), words = data.source, S = words.length, HIGH = S > 40 ? 22 : 32, TOP = 26;
     find("step-status").textContent = stepName() + labels.layerReads(e + 1, layers.length);
     const room = Math.max(280, Math.min(720, find("encoding").clientWidth - 4)), side = Math.ceil(Math.max(widest(words, 15, room * 0.32), widest([labels.reads, labels.isRead], 12, 140))) + 14;
-    const brush = brushOf("encoding-canvas", room, TOP + S * HIGH + 4), y = (i) => TOP + (i + 0.5) * HIGH;
+    const brush = brushOf(find("encoding-canvas"), room, TOP + S * HIGH + 4), y = (i) => TOP + (i + 0.5) * HIGH;
     find("encoding-canvas").setAttribute("aria-label", find("step-status").textContent);
     const rows = words.map((_, t) => attentionRow(layers[e], null, t)), top = Math.max(...rows.map((row) => Math.max(...row.slice(0, S))), 0.001);
     writeOn(brush, labels.reads, side - 8, 10, { align: "right", muted: true, size: 12 });
@@ -782,13 +776,7 @@ const explanationPage = (() => {
   }
 
   function stepImage(weights) { // the image under the attention of this step; as it is without attention
-    const [width, height] = imageSize(260), sheet = element("canvas", "", { class: "step-image", role: "img", "aria-label": label("attention") }), scale = Math.min(3, devicePixelRatio || 1);
-    sheet.width = Math.round(width * scale);
-    sheet.height = Math.round(height * scale);
-    sheet.style.width = `${width}px`;
-    sheet.style.height = `${height}px`;
-    const brush = sheet.getContext("2d");
-    brush.scale(scale, scale);
+    const [width, height] = imageSize(260), sheet = element("canvas", "", { class: "step-image", role: "img", "aria-label": label("attention") }), brush = brushOf(sheet, width, height);
     if (weights) drawVeiled(brush, weights, 0, 0, width, height);
     else brush.drawImage(bitmap, 0, 0, width, height);
     return sheet;
@@ -884,7 +872,8 @@ const explanationPage = (() => {
 
     // attention: scores on the wires, softmax, weights, their sum
     if (cross) {
-      const top = weights ? Math.max(...weights) : 1;
+      const top = weights ? Math.max(...weights) : 1, highest = weights && isHead && layer.logSum ? Math.log(top) + layer.logSum(head ?? 0, t) : 0;
+      const signed = (score) => (Math.abs(score) < 0.05 ? "0" : score.toFixed(1).replace("-", "−"));
       stage(1, isDecoding);
       if (isHead) named(yScore + 12, labels.scoreRow);
       arrow("query", [x0 + 29, yQuery], [isHead ? GUTTER : end, yQuery]);
@@ -896,7 +885,7 @@ const explanationPage = (() => {
         if (isHead) {
           const high = Math.max(1, 34 * (1 + Math.max(-6.9, score) / 6.9));
           group.append(inSvg("rect", { x: x - 14, y: yScore + 34 - high, width: 28, height: weights ? high : 1, class: "score" }));
-          if (weights) text(x, yScore + 48, score > -6.9 ? (score > -0.05 ? "0" : score.toFixed(1).replace("-", "−")) : "< −6.9", { class: "number" });
+          if (weights) text(x, yScore + 48, (score > -6.9 ? "" : "< ") + signed(Math.max(-6.9, score) + highest), { class: "number" });
           wire(`M${x} ${yScore + 52}V${ySoft - 2}`);
         }
         stage(2, isDecoding);
@@ -934,7 +923,8 @@ const explanationPage = (() => {
 
     // the decoder: the word before, its state, the next word
     const own = (y, name, place) => {
-      if (states && place >= 0) stripAt(states.decoder(place), x0 + 30, y, RIGHT - 40, 26);
+      const state = states && (place >= 0 ? states.decoder(place) : place === -1 && states.initial);
+      if (state) stripAt(state, x0 + 30, y, RIGHT - 40, 26);
       else box(x0 + 30, y, RIGHT - 40, 26, "target");
       beside(y + 25, name);
       if (!states) text(middle, y + 18, labels.decoderLayers(data.layers.filter(({ role }) => role === "decoder").length));
@@ -946,13 +936,13 @@ const explanationPage = (() => {
     text(middle, 19, fitted(before, RIGHT - 50));
     if (isBefore) {
       arrow("", [W - 10, 15], [W - 2, 15], [W - 2, yNew + 13], [W - 9, yNew + 13]);
-      own(yOwn, labels.ownBefore, isDecoding ? t - 1 : -1);
+      own(yOwn, labels.ownBefore, isDecoding ? t - 1 : -2);
       stage(3, isDecoding);
       arrow("", [middle, yOwn + 26], [middle, yNew - 1]);
-      own(yNew, labels.own, isDecoding ? t : -1);
+      own(yNew, labels.own, isDecoding ? t : -2);
     } else {
       arrow("", [middle, 27], [middle, yOwn - 1]);
-      own(yOwn, labels.own, isDecoding ? t : -1);
+      own(yOwn, labels.own, isDecoding ? t : -2);
       if (cross) arrow("", [middle, yOwn + 26], [middle, ySum - 11]);
     }
     if (cross) {
@@ -1124,7 +1114,7 @@ const explanationPage = (() => {
     const hasAttention = data.layers.length > 0;
     for (const id of ["attention", "figure", "scale", "numbers"]) find(id).hidden = !hasAttention;
     find("panes").classList.toggle("both", hasAttention && data.steps.length > 0);
-    find("player").hidden = !data.steps.length;
+    find("player").hidden = find("search").hidden = !data.steps.length;
     find("by-piece").hidden = ![...data.steps.keys()].some(goesOn);
     updateLabels();
     const [layer, head, shifted] = data.shown_head, keeps = isLive && isShown; // what the reader has chosen stays
@@ -1198,7 +1188,7 @@ const explanationPage = (() => {
 
   function hide() { // there is nothing to show of this sentence
     data = undefined;
-    for (const id of ["attention", "figure", "scale", "numbers", "agreement", "player"]) find(id).hidden = true;
+    for (const id of ["attention", "figure", "scale", "numbers", "agreement", "player", "search"]) find(id).hidden = true;
   }
 
   /** Add labels in English and Korean, and call a function whenever the language changes. */

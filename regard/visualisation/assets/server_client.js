@@ -96,9 +96,12 @@ const serverClient = (() => {
     return weights;
   }
 
+  const signed = (packed) => Float32Array.from(atob(packed), (byte) => ((byte.charCodeAt(0) << 24) >> 24) / 127);
+
   function unpacked(explanation) { // as the module regard.js returns it
     const read = (layers) => layers.map((layer) => ({ ...layer, weights: numbers(layer.weights) }));
-    const [first, ...others] = explanation.nbest.map((hypothesis) => ({ ...hypothesis, score: hypothesis.score ?? NaN, attention: read(hypothesis.attention) }));
+    const stated = (states) => states && { ...states, encoder: signed(states.encoder), decoder: signed(states.decoder) };
+    const [first, ...others] = explanation.nbest.map((hypothesis) => ({ ...hypothesis, score: hypothesis.score ?? NaN, attention: read(hypothesis.attention), states: stated(hypothesis.states) }));
     const encoder = first.attention.filter(({ role }) => role === "encoder");
     return { ...explanation, ...first, nbest: [first, ...others.map((hypothesis) => ({ ...hypothesis, attention: [...encoder, ...hypothesis.attention] }))] };
   }

@@ -47,7 +47,7 @@ const answers = {
   async explain({ sentence, direction, prefix, trace }) {
     const translator = await translatorOf(direction), beam = translator.options().beam, attends = translator.layers.some(({ role }) => role === "cross");
     try {
-      const [translation] = translator.translate(sentence, { nbest: Math.min(5, beam), attention: "all", alignments: attends, trace, prefix });
+      const [translation] = translator.translate(sentence, { nbest: Math.min(5, beam), attention: "all", alignments: attends, states: translator.recurrent.encoder, trace, prefix });
       postMessage({ kind: "explained", direction, sentence, translation, memory: translator.memory });
     } catch (problem) {
       postMessage({ kind: "explained", direction, sentence, error: problem.message });

@@ -177,9 +177,6 @@ def _cross_attention(readings: Readings, layer: str) -> tuple[np.ndarray, np.nda
     return weights @ columns.T.astype(weights.dtype), weights[:, :, words < 0].sum(-1)
 
 
-# --- as JSON
-
-
 def page_data(data: ExplanationData, title: str = "", langs: tuple[str, str] = ("", "")) -> dict[str, Any]:
     """Convert an explanation to the JSON values that page.js reads; `docs/visualisation.md` lists the keys."""
     layers = [*data.layers, *_attribution_layers(data.attributions)]
@@ -190,8 +187,8 @@ def page_data(data: ExplanationData, title: str = "", langs: tuple[str, str] = (
         "source": data.source,
         "target": data.target,
         "langs": {
-            "source": [langs[0] or _language(word) for word in data.source],
-            "target": [langs[1] or _language(word) for word in data.target],
+            "source": [langs[0] or "ko" * is_korean(word) for word in data.source],
+            "target": [langs[1] or "ko" * is_korean(word) for word in data.target],
         },
         "rtl": {"source": _is_right_to_left(data.source), "target": _is_right_to_left(data.target)},
         "tokens": [_token_text(token) for token in data.tokens],
@@ -264,10 +261,6 @@ def _agreement(attributions: Attributions | None) -> list[list[Any]] | None:
 def _token_text(token: str) -> str:
     """Replace SentencePiece's mark for a space by a space."""
     return clean(token).replace("▁", " ")
-
-
-def _language(word: str) -> str:
-    return "ko" if is_korean(word) else ""
 
 
 def _is_right_to_left(words: Sequence[str]) -> bool:

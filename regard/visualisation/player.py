@@ -88,7 +88,7 @@ def _sections(data: ExplanationData, t: int) -> list[Section]:
     return [
         *_image_sections(data, t),
         ("mechanism", diagram.marks(data.encoding_steps - 1, t), diagram.height),
-        ("output", _output(output, t), _height(output)),
+        ("output", _output(output, t), (output[-1][1] if output else 0.0) + ROW),
         ("tree", _tree(data, t), rows * DENSE_ROW),
     ]
 
@@ -115,10 +115,6 @@ def _wrapped(texts: Sequence[str]) -> list[Slot]:
         slots.append((x, y, width, text))
         x += width + 2
     return slots
-
-
-def _height(slots: Sequence[Slot]) -> float:
-    return slots[-1][1] + ROW if slots else ROW
 
 
 def _moved_down(mark: Mark, by: float) -> Mark:

@@ -1008,7 +1008,8 @@ const explanationPage = (() => {
     svg.append(lines, marks);
     const area = find("tree"), scrolled = area.scrollLeft, right = 20 + (now + 1) * WIDTH;
     area.replaceChildren(svg);
-    area.scrollLeft = right > scrolled + area.clientWidth || right - WIDTH < scrolled ? right - area.clientWidth / 2 : scrolled;
+    const room = area.clientWidth;
+    area.scrollLeft = right < room ? 0 : right > scrolled + room || right - WIDTH < scrolled ? right - room / 2 : scrolled;
   }
 
   const nodeLabel = (token, fate) => {

@@ -82,7 +82,9 @@ def _frame(data: ExplanationData, t: int, text: str) -> Figure:
 
 
 def _sections(data: ExplanationData, t: int) -> list[Section]:
-    output = _wrapped([token_label(token) or "␣" for token in data.tokens[:-1]])
+    words_of = data.target_words
+    goes_on = [p > 0 and word == words_of[p - 1] for p, word in enumerate(words_of)]
+    output = _wrapped([token_label(token) or "␣" for token in data.tokens[:-1]], goes_on)
     rows = max(len(step.nodes) for step in data.steps)
     diagram = Diagram(data)
     return [
@@ -104,11 +106,11 @@ def _image_sections(data: ExplanationData, t: int) -> list[Section]:
     return [("image", veiled(data.image, weights, MARGIN, 0.0, IMAGE), height)]
 
 
-def _wrapped(texts: Sequence[str]) -> list[Slot]:
-    """Place texts side by side, in as many lines as they need."""
+def _wrapped(texts: Sequence[str], goes_on: Sequence[bool]) -> list[Slot]:
+    """Place texts side by side, in as many lines as they need; tokens of a word close together."""
     x, y, slots = MARGIN, 0.0, []
-    for text in texts:
-        text = elide(text, SIZE, WIDTH / 3)
+    for text, is_close in zip(texts, goes_on, strict=False):
+        x, text = x - 10 * is_close, elide(text, SIZE, WIDTH / 3)
         width = measure(text, SIZE) / 1.1 + 10
         if x + width > WIDTH - MARGIN and x > MARGIN:
             x, y = MARGIN, y + ROW

@@ -14,6 +14,7 @@ from PIL import Image
 
 from regard.visualisation import Alignment, ExplanationData, Meta, page_data, render_page, save
 from regard.visualisation.colours import colour
+from regard.visualisation.figure import Box, Group, Text, make_figure
 
 pytestmark = pytest.mark.system
 
@@ -490,3 +491,18 @@ def test_the_player_goes_by_words_and_by_pieces_on_demand(
     page.uncheck("#pieces")
     assert page.inner_text(status).startswith("Step 1 of 3: predicts building")
     assert not open_page(explanation(2, 1, 1)).is_visible("#pieces"), "each word is one token"
+
+
+def test_a_figure_keeps_its_size_on_a_phone_and_has_no_violation(browser: Any, axe: str, tmp_path: Path) -> None:
+    """It scrolls by itself, not with the page; on paper and on a wide screen it is as wide as there is room."""
+    marks = (Box(0, 0, 960, 300, "paper"), Text(10, 40, "wide", 12.0))
+    save(make_figure(960, 300, [Group("a", marks)], "A figure", "It is wide."), tmp_path / "a.html")
+    for width, expected in ((400, 960), (900, 868), (1280, 960)):
+        context = browser.new_context(viewport={"width": width, "height": 600}, bypass_csp=True)
+        page = context.new_page()
+        page.goto((tmp_path / "a.html").as_uri())
+        assert page.evaluate("document.querySelector('svg').getBoundingClientRect().width") == expected
+        assert page.evaluate("document.documentElement.scrollWidth") == width
+        page.evaluate(axe)
+        assert page.evaluate("axe.run().then(result => result.violations.map(each => each.id))") == []
+        context.close()

@@ -87,15 +87,15 @@ def test_residual_connections_are_measured_where_they_are(
     translator = load_translator(folder(tmp_path / "run", "variant", "variant", end=-2.0))
     chart = draw_residuals(translator, TEXT, explain(translator, TEXT, beam=2, attributions=False))
     encoder: Any = translator.model.encoder
-    seen = dict[str, torch.Tensor]()
+    recorded = dict[str, torch.Tensor]()
     layer = encoder.layers[0]
-    layer.register_forward_pre_hook(lambda _, inputs: seen.update(x=inputs[0]))
-    layer.self_attention.register_forward_hook(lambda *call: seen.update(added=call[2]))
+    layer.register_forward_pre_hook(lambda _, inputs: recorded.update(x=inputs[0]))
+    layer.self_attention.register_forward_hook(lambda *call: recorded.update(added=call[2]))
     with torch.inference_mode():
         encoder(Batch(torch.tensor([translator.encode(TEXT)])))
     passing, adding = (series.points[0][1] for series in chart.panels[0].series)
-    assert passing == pytest.approx(float(seen["x"].norm(dim=-1).mean()), rel=1e-4)
-    assert adding == pytest.approx(float(seen["added"].norm(dim=-1).mean()), rel=1e-4)
+    assert passing == pytest.approx(float(recorded["x"].norm(dim=-1).mean()), rel=1e-4)
+    assert adding == pytest.approx(float(recorded["added"].norm(dim=-1).mean()), rel=1e-4)
     layers = len(encoder.layers)
     assert [len(panel.categories) for panel in chart.panels] == [2 * layers, 3 * layers]
     assert all(y >= 0 for panel in chart.panels for series in panel.series for _, y in series.points)

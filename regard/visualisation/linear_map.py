@@ -87,5 +87,5 @@ def _apart(label: Text, others: Sequence[Text]) -> Text:
     spans = [[x for x, _ in each.corners()] for each in (label, *others)]
     low, high = min(spans[0]), max(spans[0])
     near = [each.y for each, xs in zip(others, spans[1:], strict=True) if min(xs) < high and low < max(xs)]
-    places = (label.y + sign * n * SIZE / 4 for n in range(4 * len(others) + 5) for sign in (1, -1))
-    return replace(label, y=next(y for y in places if all(abs(y - other) >= SIZE for other in near)))
+    heights = (label.y + sign * n * SIZE / 4 for n in range(4 * len(others) + 5) for sign in (1, -1))
+    return replace(label, y=next(y for y in heights if all(abs(y - other) >= SIZE for other in near)))

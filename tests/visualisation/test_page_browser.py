@@ -66,9 +66,11 @@ def test_pointing_at_the_heatmap_and_the_arcs_shows_weights(open_page: Any, brea
     assert page.inner_text("#hint").startswith("Point at a word")
     page.select_option("#view", "arcs")
     box = page.locator("#canvas").bounding_box()
-    page.mouse.move(box["x"] + 20, box["y"] + 15)
+    page.mouse.move(box["x"] + box["width"] - 20, box["y"] + 15)
     assert page.inner_text("#readout").startswith("I is attended by 나는 0.90")
-    page.mouse.click(box["x"] + 20, box["y"] + 15)
+    page.mouse.move(box["x"] + 20, box["y"] + 15)  # what attends stands at the left, as in all figures
+    assert page.inner_text("#readout").startswith("나는 attends to I 0.90")
+    page.mouse.click(box["x"] + box["width"] - 20, box["y"] + 15)
     page.mouse.move(0, 0)
     assert page.get_attribute("#columns .word:nth-child(1)", "aria-pressed") == "true"
 

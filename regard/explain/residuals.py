@@ -1,4 +1,4 @@
-"""How far residual connections change what passes by them, while a Transformer reads and writes one line."""
+"""Changes that residual connections make to what passes by them, while a Transformer reads and writes one line."""
 
 from __future__ import annotations
 

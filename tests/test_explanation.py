@@ -9,11 +9,15 @@ import torch
 from PIL import Image
 from small import SIDES, captioner_folder, folder, pairs
 
+from regard.cli.model_views import draw_map
+from regard.common.errors import UsageError
 from regard.explain.explanation import explain, explain_caption
+from regard.explain.residuals import draw_residuals
 from regard.models import Batch
 from regard.models.recurrent import RecurrentEncoder
 from regard.pipeline import load_captioner, load_translator
 from regard.visualisation import save
+from regard.visualisation.figure import Text
 
 TEXT = "나는 빵을 먹고 있었다"
 
@@ -87,8 +91,58 @@ def test_a_captioner_without_attention_is_explained_by_its_search(tmp_path: Path
     captioner = load_captioner(captioner_folder(tmp_path / "run", "no_attention"))
     image = tmp_path / "grey.png"
     Image.new("RGB", (20, 12), (120, 120, 120)).save(image)
-    data = explain_caption(captioner, image, beam=2).data
+    _, data = explain_caption(captioner, image, beam=2)
     assert not data.layers
     assert data.steps
     for suffix in (".html", ".gif"):
         save(data, tmp_path / f"page{suffix}")
+
+
+@pytest.mark.filterwarnings("ignore:.*trained for an experiment")
+@pytest.mark.parametrize("norm", ["pre", "post", "batch", "pre_batch", "none"])
+def test_residual_connections_are_measured_where_they_are(
+    norm: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What passes by first is the input of the first layer, whatever the norm; what is added is what attention gives."""
+    monkeypatch.setitem(SIDES, "variant", {**SIDES["transformer"], "norm": norm})
+    translator = load_translator(folder(tmp_path / "run", "variant", "variant", end=-2.0))
+    chart = draw_residuals(translator, TEXT, explain(translator, TEXT, beam=2, attributions=False))
+    encoder: Any = translator.model.encoder
+    recorded = dict[str, torch.Tensor]()
+    layer = encoder.layers[0]
+    layer.register_forward_pre_hook(lambda _, inputs: recorded.update(x=inputs[0]))
+    layer.self_attention.register_forward_hook(lambda *call: recorded.update(added=call[2]))
+    with torch.inference_mode():
+        encoder(Batch(torch.tensor([translator.encode(TEXT)])))
+    passing, adding = (series.points[0][1] for series in chart.panels[0].series)
+    assert passing == pytest.approx(float(recorded["x"].norm(dim=-1).mean()), rel=1e-4)
+    assert adding == pytest.approx(float(recorded["added"].norm(dim=-1).mean()), rel=1e-4)
+    layers = len(encoder.layers)
+    assert [len(panel.categories) for panel in chart.panels] == [2 * layers, 3 * layers]
+    assert all(y >= 0 for panel in chart.panels for series in panel.series for _, y in series.points)
+    save(chart, tmp_path / "residual.svg")
+
+
+def test_the_map_of_a_score_has_every_word_of_both_sides(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for order in ("luong", "bahdanau"):
+        monkeypatch.setitem(SIDES, "variant", {**SIDES["recurrent"], "order": order, "score": "general"})
+        translator = load_translator(folder(tmp_path / order, "recurrent", "variant", end=-2.0))
+        explanation = explain(translator, TEXT, beam=2, attributions=False)
+        figure = draw_map(translator, TEXT, explanation)
+        labels = [mark.text for mark in figure.marks() if isinstance(mark, Text)]
+        assert all(labels.count(word) == 2 for word in {*TEXT.split(), "(end)"}), labels
+        first = order == "bahdanau"  # the state before the first step is not recorded
+        assert [mark.paint for mark in figure.marks() if isinstance(mark, Text)].count("s1") == (
+            len(explanation.data.target) - first
+        )
+
+
+@pytest.mark.parametrize("decoder", ["recurrent", "no_attention", "transformer"])
+def test_models_without_them_have_no_such_figures(decoder: str, tmp_path: Path) -> None:
+    translator = load_translator(folder(tmp_path / "run", "recurrent", decoder, end=-2.0))
+    explanation = explain(translator, TEXT, beam=2, attributions=False)
+    with pytest.raises(UsageError, match="belongs to the general score"):
+        draw_map(translator, TEXT, explanation)
+    if decoder != "transformer":
+        with pytest.raises(UsageError, match="wanted a Transformer with residual connections"):
+            draw_residuals(translator, TEXT, explanation)

@@ -30,8 +30,7 @@ Captions = Annotated[
     Path | None, typer.Option(help="Reference captions, one or more per image, in any format that training reads.")
 ]
 Against = Annotated[
-    list[Path] | None,
-    typer.Option(help="Another model to compare with, by a paired bootstrap test; may be repeated."),
+    list[Path] | None, typer.Option(help="Another model to compare with, by a paired bootstrap test; may be repeated.")
 ]
 
 MAX_RUNS = 6

@@ -1,4 +1,4 @@
-"""Figures of a model: its architecture as a diagram, and the matrix of its attention score."""
+"""Figures of a model: its architecture as a diagram, and the matrix of its attention score as a map."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 from regard.common.errors import UsageError
 
 if TYPE_CHECKING:
+    from regard.explain.explanation import Explanation
+    from regard.pipeline import Translator
     from regard.visualisation import Figure
 
 DEFAULT = "transformer-published"
-VOCABULARY = 8000
-"""Tokens, if the tokenizer is to choose their number from the data."""
+VOCABULARY = 8000  # tokens, if the tokenizer is to choose their number from the data
 
 
 def draw_model(run: Path | None, preset_name: str | None, config: Path | None, settings: Sequence[str]) -> Figure:
@@ -30,12 +31,14 @@ def _of_run(run: Path) -> Any:
     settings = load_settings(run)
     tokenizer = load_tokenizer(run, settings)
     sizes = (len(tokenizer.source), len(tokenizer.target))
-    return describe_architecture(settings.model, sizes, tokenizer.source is tokenizer.target, run.resolve().name)
+    image = (settings.images.height, settings.images.width) if settings.images else (0, 0)
+    return describe_architecture(settings.model, sizes, tokenizer.source is tokenizer.target, run.resolve().name, image)
 
 
 def _of_recipe(preset_name: str | None, config: Path | None, settings: Sequence[str]) -> Any:
     """Describe the model of a preset or TOML file, whose vocabulary has the size that its tokenizer is to have."""
     from regard.common.settings import merge, override, parse_assignments, read_toml
+    from regard.data.images import ImageSizeSettings
     from regard.data.tokenizer import TokenizerSettings
     from regard.explain.architecture import describe_architecture
     from regard.models import ModelSettings
@@ -46,34 +49,38 @@ def _of_recipe(preset_name: str | None, config: Path | None, settings: Sequence[
     values = override(merge(preset(name) if name else {}, values), parse_assignments(settings))
     where = str(config) if config is not None else f"preset {name}"
     tokenizer = TokenizerSettings.parse(values.get("tokenizer", {}), where)
-    size = tokenizer.size or VOCABULARY
-    sizes = (size, size)
+    sizes = (tokenizer.size or VOCABULARY,) * 2
     title = " · ".join([name or (config.name if config is not None else ""), *settings])
-    return describe_architecture(ModelSettings.parse(values["model"], where), sizes, tokenizer.joint, title)
+    images = values.get("data", {}).get("images", {})
+    image = ImageSizeSettings.parse({n: images[n] for n in ("height", "width") if n in images}, where)
+    model, pixels = ModelSettings.parse(values["model"], where), (image.height, image.width)
+    return describe_architecture(model, sizes, tokenizer.joint, title, pixels)
 
 
-def draw_score(run: Path) -> Figure:
-    """Draw the matrix of a trained general score, which links the spaces of decoder and encoder."""
+def draw_map(translator: Translator, text: str, explanation: Explanation) -> Figure:
+    """Draw the matrix of a general score as a map between the spaces of encoder and decoder, by the states of a line.
+
+    A word of several tokens is drawn by the mean of its states. Raises UsageError for a model with another score.
+    """
+    import numpy as np
+
     from regard.attention import Attention
     from regard.attention.scores import General
-    from regard.model_folder import load_folder
     from regard.visualisation.language import words
-    from regard.visualisation.weight_matrix import layout_weight_matrices
+    from regard.visualisation.linear_map import layout_linear_map
 
-    loaded = load_folder(run)
-    attentions = [
-        module for module in loaded.model.modules() if isinstance(module, Attention) and module.role == "cross"
-    ]
-    general = [module.score for module in attentions if isinstance(module.score, General)]
-    if not general:
-        have = sorted({type(module.score).__name__ for module in attentions})
-        kinds = f"has {', '.join(have)}" if have else "has no attention"
-        raise UsageError(
-            f"--view score: a matrix W between decoder and encoder belongs to the general score (preset rnn-luong); "
-            f"this model {kinds}"
-        )
-    matrices = [matrix.numpy() for score in general for matrix in score.matrix.detach().float().cpu()]
-    many = len(matrices) > 1
-    names = [words("matrix {number}", number=number) if many else "" for number in range(1, len(matrices) + 1)]
-    title = words("General score of {run}: W between decoder and encoder states", run=run.resolve().name)
-    return layout_weight_matrices(matrices, names, (words("decoder state ↓"), words("encoder state")), title)
+    attentions = [each for each in translator.model.modules() if isinstance(each, Attention) and each.role == "cross"]
+    data, score = explanation.data, attentions[0].score if len(attentions) == 1 else None
+    states, sizes = data.states, score.matrix.shape if isinstance(score, General) else ()
+    K, N, M = (0, 0, 0) if states is None else (*states.encoder.shape[1:], states.decoder.shape[1])
+    if states is None or not isinstance(score, General) or sizes != (1, M, K * N):
+        kinds = ", ".join(sorted({type(each.score).__name__ for each in attentions})) or "no attention"
+        wanted = "one matrix W between states of encoder and decoder belongs to the general score (preset rnn-luong)"
+        raise UsageError(f"--view score: {wanted}; this model has {kinds}")
+    of_token, vectors = np.array(states.token_words), states.encoder.reshape(-1, K * N)
+    keys = np.stack([vectors[of_token == word].mean(0) for word in (*range(len(data.source)), -1)])
+    steps = {word: step - (states.order == "bahdanau") for step, word in reversed([*enumerate(data.target_words)])}
+    first = {word: step for word, step in steps.items() if word >= 0 <= step}  # the states that ask for a word's begin
+    names, queries = ((*data.source, words("(end)")), [data.target[word] for word in first]), [*first.values()]
+    matrix, title = score.matrix[0].detach().float().cpu().numpy(), f"{text.strip()} → {explanation.translation.text}"
+    return layout_linear_map(matrix, keys, states.decoder[queries], names, title)

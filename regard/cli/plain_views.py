@@ -13,8 +13,7 @@ if TYPE_CHECKING:
     from regard.visualisation import Chart, Figure
     from regard.visualisation.charts import Series
 
-MAX_POSITIONS = 100
-"""Positions that are drawn."""
+MAX_POSITIONS = 100  # that are drawn
 SIZE, UPDATES = 512, 20_000
 PUBLISHED = ((512, 4000), (512, 8000), (256, 4000))
 """Sizes and warm-ups that are drawn if none are given: those of the well-known figure."""

@@ -52,7 +52,8 @@ def _learning_curve(run: Path) -> Chart:
         )
         for title, sources in ((LOSS, losses), ("validation score", scores), (ENTROPY, entropy))
     ]
-    return Chart(words("Learning curve of {run}", run=run.name), tuple(panel for panel in panels if panel.series))
+    caption = words("Training loss is measured with dropout, validation loss without it: it may be the lower one.")
+    return Chart(words("Learning curve of {run}", run=run.name), tuple(each for each in panels if each.series), caption)
 
 
 def _learning_curves(runs: Sequence[Path]) -> Chart:

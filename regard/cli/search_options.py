@@ -103,10 +103,6 @@ def _annotation(name: str, field: FieldInfo) -> Any:
     text = field.description or ""
     text = f"{text[:1].upper()}{text[1:]}" if text[:1].isascii() else text  # α stays small
     option = typer.Option(
-        f"--{name.replace('_', '-')}",
-        min=bounds.get("ge"),
-        max=bounds.get("le"),
-        help=f"{text}.",
-        show_default=False,
+        f"--{name.replace('_', '-')}", min=bounds.get("ge"), max=bounds.get("le"), help=f"{text}.", show_default=False
     )
     return Annotated[kind | None, option]

@@ -24,8 +24,7 @@ if TYPE_CHECKING:
 PACKAGES = ("fastapi", "uvicorn", "prometheus_client", "multipart", "python_multipart", "starlette", "h11", "jinja2")
 
 ModelLanguages = Annotated[
-    list[str] | None,
-    typer.Option(help="Languages of a model, such as ko,en; once for each model, in their order."),
+    list[str] | None, typer.Option(help="Languages of a model, such as ko,en; once for each model, in their order.")
 ]
 FolderPrecision = Annotated[
     Literal["float32", "bfloat16", "int8"],

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from regard.cli.app import app, say, warn
-from regard.cli.model_views import draw_model, draw_score
+from regard.cli.model_views import draw_map, draw_model
 from regard.cli.options import Device, given_flags, select_device
 from regard.cli.plain_views import USED, Sizes, draw_positions, draw_schedules
 from regard.cli.run_views import RUN_VIEWS, draw_run
@@ -26,18 +26,17 @@ if TYPE_CHECKING:
     from regard.visualisation import Alignment, Chart, Figure
     from regard.visualisation.explanation_data import Attributions
 
-RUNLESS = ("positions", "schedule", "model")
-"""Views that need no run."""
-OF_HEADS, OF_MODEL = ("attention", "layer", "head", "word"), ("preset", "config", "set_")
-"""Options of the views heads and model alone."""
-UNATTENDED = (*RUN_VIEWS, "model", "score")
-"""Views that show no attention, and so translate nothing."""
+RUNLESS = ("positions", "schedule", "model")  # views that need no run
+OF_HEADS, OF_MODEL = ("attention", "layer", "head", "word"), ("preset", "config", "set_")  # options of one view alone
+INNER = ("score", "residual")  # views of what happens inside a model while it translates a line
+UNATTENDED = (*RUN_VIEWS, "model")  # views that show no attention, and so translate nothing
 View = Annotated[
-    Literal["heat", "heads", "player", "curve", "schedule", "positions", "model", "score"] | None,
+    Literal["heat", "heads", "player", "curve", "schedule", "positions", "model", "score", "residual"] | None,
     typer.Option(
         help="heat: the head chosen for alignments; heads: every head of a layer, or of one word; player: encoder and "
-        "search, animated; curve: the learning curve of a run; score: the matrix of its general score; schedule, "
-        "positions: those of a run or of given sizes; model: the architecture of a run, preset or recipe."
+        "search, animated; score: the matrix W of a general score as a map; residual: what residual connections add; "
+        "curve: the learning curve of a run; schedule, positions: those of a run or of given sizes; model: the "
+        "architecture of a run, preset or recipe."
     ),
 ]
 Role = Annotated[Literal["cross", "encoder", "decoder"], typer.Option(help="With --view heads: whose attention.")]
@@ -69,8 +68,7 @@ def show(
     context: typer.Context,
     run: Annotated[Path | None, typer.Argument(help="A model folder or run folder; some views need none.")] = None,
     text: Annotated[
-        str | None,
-        typer.Argument(help="The line to translate, or the image to caption; views of a run need none."),
+        str | None, typer.Argument(help="The line to translate, or the image to caption; views of a run need none.")
     ] = None,
     out: Annotated[Path | None, typer.Option(help="File to write: .html, .svg, .png or .gif.")] = None,
     view: View = None,
@@ -107,7 +105,7 @@ def show(
     LANGUAGE.set("ko" if korean else "en")
     if view is None:
         view = "player" if out is None or out.suffix.lower() in (".gif", ".html") else "heat"
-    out = out or Path(f"{view}.svg" if view in UNATTENDED else "attention.html")
+    out = out or Path(f"{view}.svg" if view in (*UNATTENDED, *INNER) else "attention.html")
     _check_file(out, view)
     sizes = Sizes(tuple(size or ()), tuple(warmup or ()), schedule, peak, updates, position)
     heads = HeadOptions(attention, layer, tuple(head or ()), word)
@@ -152,8 +150,6 @@ def _draw_unattended(
     drawable: Chart | Figure
     if view == "model":
         drawable = draw_model(runs[0] if runs else None, *model)
-    elif view == "score":
-        drawable = draw_score(runs[0])
     elif runs:
         drawable = draw_run(runs, view)
     elif view == "positions":
@@ -225,6 +221,7 @@ class _Drawing:
 def _draw(pipeline: Translator | Captioner, text: str, drawing: _Drawing) -> str:
     """Translate a line, or caption an image, and write a page, a player or a figure; return the output."""
     from regard.explain.explanation import alignment_choice, explain, explain_caption, overlay_of
+    from regard.explain.residuals import draw_residuals
     from regard.pipeline import Captioner
     from regard.pipeline.bulk import unknown_script
     from regard.visualisation import Meta, save
@@ -233,17 +230,20 @@ def _draw(pipeline: Translator | Captioner, text: str, drawing: _Drawing) -> str
     facts = {words("decoding"): pipeline.engine.describe(), words("drawn by"): f"regard {__version__}"}
     output: Translation | Caption
     if isinstance(pipeline, Captioner):
-        if drawing.view == "heads" or drawing.faithfulness:
-            option = "--faithfulness" if drawing.faithfulness else "--view heads"
+        if drawing.view in ("heads", *INNER) or drawing.faithfulness:
+            option = "--faithfulness" if drawing.faithfulness else f"--view {drawing.view}"
             raise UsageError(f"{option}: only for translations; the page of a caption lets you choose among heads")
-        captioned = explain_caption(pipeline, Path(text), drawing.beam)
-        facts, data, output = {words("image"): Path(text).name, **facts}, captioned.data, captioned.caption
+        output, data = explain_caption(pipeline, Path(text), drawing.beam)
+        facts = {words("image"): Path(text).name, **facts}
     else:
         warn(unknown_script(pipeline, "the text", [text])[1])
         explanation = explain(pipeline, text, drawing.beam, attributions=drawing.is_page or drawing.faithfulness)
         data, output = explanation.data, explanation.translation
     assert output.readings is not None, "readings were requested"
-    if drawing.view == "player" or (drawing.is_page and drawing.heads == HeadOptions()):
+    if drawing.view in INNER and not isinstance(pipeline, Captioner):
+        draw = draw_map if drawing.view == "score" else draw_residuals
+        save(draw(pipeline, text, explanation), drawing.out)
+    elif drawing.view == "player" or (drawing.is_page and drawing.heads == HeadOptions()):
         save(data, drawing.out, Meta(facts=facts))
     elif isinstance(pipeline, Captioner):
         save(overlay_of(data, output.readings, alignment_choice(pipeline, output.readings)), drawing.out)

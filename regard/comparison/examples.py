@@ -23,7 +23,7 @@ IMAGE_SIDE = 192
 """Longest side of the image of an example, in pixels."""
 
 
-def most_different(scores: Mapping[str, Sequence[float]], count: int = EXAMPLES) -> list[tuple[int, float]]:
+def most_different(scores: Mapping[str, Sequence[float]]) -> list[tuple[int, float]]:
     """Return the items whose scores differ most between systems, with the spread: largest minus smallest score.
 
     `scores` are those of one run of each system. A single system has the items with its lowest scores. Items of equal
@@ -33,7 +33,7 @@ def most_different(scores: Mapping[str, Sequence[float]], count: int = EXAMPLES)
     if not table.size:
         return []
     spread = table.max(0) - table.min(0) if len(table) > 1 else table.max() - table[0]
-    order = np.argsort(-spread, kind="stable")[:count]
+    order = np.argsort(-spread, kind="stable")[:EXAMPLES]
     return [(int(index), float(spread[index])) for index in order if spread[index] > 0]
 
 

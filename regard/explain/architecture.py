@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -31,23 +31,20 @@ WHOLE = (Cell, GatedConvolution, Score)
 
 
 def describe_architecture(
-    settings: ModelSettings, vocabularies: tuple[int, int], joint: bool, title: str
+    settings: ModelSettings, vocabularies: tuple[int, int], joint: bool, title: str, image: Sequence[int] = (0, 0)
 ) -> Architecture:
-    """Describe a model of these settings; its weights are counted, not made."""
+    """Describe a model of these settings; its weights are counted, not made. `image`: height and width, if known."""
     with torch.device("meta"):
         model = build(settings, *vocabularies, joint)
     seen = set[int]()
     recurrent = partial(_recurrent, start="last states" if settings.encoder.kind == "recurrent" else "mean of outputs")
-    describe: dict[str, Any] = {
-        "transformer": _transformer,
-        "recurrent": recurrent,
-        "no_attention": recurrent,
-        "convolutional": _convolutional,
-    }
+    describe: dict[str, Any] = {"recurrent": recurrent, "no_attention": recurrent, "convolutional": _convolutional}
+    describe["transformer"] = _transformer
     sides = []
     for side, size in zip(("encoder", "decoder"), vocabularies, strict=True):
         part_settings: Any = getattr(settings, side)
-        sides.append(describe.get(part_settings.kind, _other)(getattr(model, side), part_settings, size, seen))
+        describe_side = describe.get(part_settings.kind, partial(_image_encoder, image=image))
+        sides.append(describe_side(getattr(model, side), part_settings, size, seen))
     notes = [words("vocabulary: {sizes} tokens", sizes=", ".join(f"{n:,}" for n in dict.fromkeys(vocabularies)))]
     shared = settings.resolved_share(joint)
     if shared != "none":
@@ -210,10 +207,11 @@ def _convolutional(side: Any, settings: Any, vocabulary: int, seen: set[int]) ->
     return [entry, *fit, widen, Stack(parts, s.layers), narrow, _output(side, vocabulary, count)]
 
 
-def _other(side: Any, settings: Any, vocabulary: int, seen: set[int]) -> list[Stack]:  # noqa: ARG001
-    """Describe an image encoder: the image, its backbone, and what stands on the grid of cells."""
+def _image_encoder(side: Any, settings: Any, _: int, seen: set[int], image: Sequence[int]) -> list[Stack]:
+    """Describe an image encoder: the image, its backbone, and the grid of cells, the last of which may hang over."""
     count, s = partial(_count, seen), settings
-    stacks = [_single("image", "pixels", 0, "input")]
+    pixels, grid = (" × ".join(str(-(-n // size)) for n in image) * all(image) for size in (1, side.stride))
+    stacks = [_single("image", words("{size} pixels", size=pixels) if pixels else "pixels", 0, "input")]
     if s.kind == "resnet":
         backbone = side.backbone
         stacks.append(
@@ -231,8 +229,11 @@ def _other(side: Any, settings: Any, vocabulary: int, seen: set[int]) -> list[St
     named = ("backbone", "patch_embedding", "grid_head")
     if rest := [module for name, module in side.named_children() if name not in named]:
         stacks.append(_single("linear", words("→ {size}, norm", size=s.size), count(*rest)))
-    head, positions = side.grid_head, "" if s.positions == "none" else "+ positions"
-    stacks.append(_single("grid of cells", positions, count(head.position_embedding), "input"))
+    head, cell = side.grid_head, words("{size} × {size} pixels each", size=side.stride)
+    name = words("{grid} cells", grid=grid) if grid else "grid of cells"
+    stacks.append(_single(name, cell, 0, "input"))
+    if s.positions != "none":
+        stacks.append(_single("+ positions", s.positions, count(head.position_embedding), "input"))
     if s.layers:
         name, detail = "self-attention, feed-forward", f"{s.heads} × {s.size // s.heads}, {s.feedforward}"
         stacks.append(Stack((Part(name, detail, count(head.layers), "attention"),), s.layers))

@@ -47,14 +47,6 @@ class Explanation:
     data: ExplanationData
 
 
-@dataclass(frozen=True)
-class CaptionExplanation:
-    """A caption, and the plain data that its page and player draw."""
-
-    caption: Caption
-    data: ExplanationData
-
-
 def explain(translator: Translator, text: str, beam: int | None = None, attributions: bool = True) -> Explanation:
     """Translate a line and explain the translation; `attributions` adds gradient × input and erasure (one model only).
 
@@ -71,15 +63,17 @@ def explain(translator: Translator, text: str, beam: int | None = None, attribut
     return Explanation(translation, data)
 
 
-def explain_caption(captioner: Captioner, image: ImageInput, beam: int | None = None) -> CaptionExplanation:
-    """Caption an image and explain the caption; one of a model without attention by its search alone."""
+def explain_caption(
+    captioner: Captioner, image: ImageInput, beam: int | None = None
+) -> tuple[Caption, ExplanationData]:
+    """Caption an image; return the caption and the plain data of its page, without attention its search alone."""
     caption, steps = captioner.trace(image, beam=beam)
     readings = _readings(caption)
     assert readings.grid is not None, "a captioner attends to a grid of cells"
     if not caption.text:
         raise RegardError("the caption is empty, so there is nothing to draw; show another image, or train longer")
     view = SourceImage(captioner.model_view(image), readings.grid, readings.cell_centre, readings.cell_extent)
-    return CaptionExplanation(caption, _data(captioner, readings, steps, view.cells(), image=view))
+    return caption, _data(captioner, readings, steps, view.cells(), image=view)
 
 
 def _data(
@@ -170,9 +164,6 @@ def _top_state(decoder: Decoder, state: State, features: Tensor) -> Tensor:
     if isinstance(decoder, NoAttentionDecoder | RecurrentDecoder):
         return state.tensors["states"][0, len(decoder.cells) - 1]
     return features[0, 0].clamp(-1, 1)
-
-
-# --- the search trace as plain data
 
 
 def _steps(vocabulary: Vocabulary, tokens: Sequence[str], trace: Sequence[SearchStep]) -> tuple[TreeStep, ...]:

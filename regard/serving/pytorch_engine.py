@@ -134,7 +134,7 @@ class PyTorchEngine:
             return [{"lines": [_line(caption)]} for caption in captions]
         if kind == "explain_image":
             shown = (explain_caption(self._pipeline, base64.b64decode(call["image"])) for call in calls)
-            pages = (page_data(each.data, each.caption.text, ("", "")) for each in shown)
+            pages = (page_data(data, caption.text, ("", "")) for caption, data in shown)
             return [{"explanation": RawJson(list(json_pieces(page)))} for page in pages]
         if kind == "translate":
             return self._translations(calls, options, wants_attention, caught)

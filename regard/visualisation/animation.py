@@ -10,19 +10,19 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
-from regard.visualisation.colours import Theme
 from regard.visualisation.figure import Figure
 from regard.visualisation.rendering import rasterise, svg_document, svg_group, svg_style
 
+SCALE = 1.5  # pixels of a GIF for each of a figure
 FRAME, LAST_FRAME = 900, 3000  # milliseconds
 COLOURS, EXACT, PALETTE_FRAMES = 256, 160, 40  # of a GIF; kept as they are; frames at most whose colours are counted
 
 
-def draw_gif(frames: Sequence[Figure], scale: float = 1.5, theme: Theme = "light") -> bytes:
+def draw_gif(frames: Sequence[Figure]) -> bytes:
     """Render frames of one size as a GIF that loops; one frame in colour is in memory at a time."""
 
     def images(number: int) -> Iterator[Image.Image]:
-        return (rasterise(frame, scale, theme)[0] for frame in frames[:: -(-len(frames) // number)])
+        return (rasterise(frame, SCALE, "light")[0] for frame in frames[:: -(-len(frames) // number)])
 
     palette = _palette(np.concatenate([np.asarray(image) for image in images(PALETTE_FRAMES)]))
     indexed = (_indexed(image, palette) for image in images(len(frames)))

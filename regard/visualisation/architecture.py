@@ -118,7 +118,8 @@ def layout_architecture(architecture: Architecture) -> Figure:
     """Lay out the two sides on one slide, with the table of weights at the right."""
     sides = {"encoder": architecture.encoder, "decoder": architecture.decoder}
     row = min(ROW, *((HEIGHT - TOP - FOOT) / _rows(stacks) - GAP for stacks in sides.values()))
-    boxes, groups = dict[Place, Box](), [Group("header", (Text(MARGIN, MARGIN + 14, architecture.title, TITLE_SIZE),))]
+    title = elide(architecture.title, TITLE_SIZE, WIDTH - 2 * MARGIN)
+    boxes, groups = dict[Place, Box](), [Group("header", (Text(MARGIN, MARGIN + 14, title, TITLE_SIZE),))]
     for (side, stacks), x in zip(sides.items(), (MARGIN + FRAME, MARGIN + 2 * FRAME + COLUMN + BETWEEN), strict=True):
         placed = _place(side, stacks, x, row)
         parts, boxes = [part for stack in stacks for part in stack.parts], boxes | placed
@@ -165,7 +166,7 @@ def _part(part: Part, box: Box) -> Iterator[Mark]:
     name = elide(words(part.name), size, room)
     yield Text(box.x + 10, middle + MIDLINE * size, name, size)
     left = measure(name, size) + 10
-    detail = elide(words(part.detail), small, room - left) if room - left > 30 else ""
+    detail = words(part.detail) if measure(words(part.detail), small) <= room - left else ""
     yield Text(box.x + 10 + left, middle + MIDLINE * small, detail, small, paint)
     yield Text(box.x + COLUMN - 10, middle + MIDLINE * small, weights, small, paint, "end")
 

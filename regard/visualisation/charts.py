@@ -13,21 +13,9 @@ from itertools import chain, pairwise
 from typing import Literal
 
 from regard.common.errors import UsageError
+from regard.visualisation import figure as drawing
 from regard.visualisation.colours import SERIES
-from regard.visualisation.figure import (
-    ASCENT,
-    LINE_HEIGHT,
-    MARGIN,
-    MIDLINE,
-    Box,
-    Figure,
-    Group,
-    Mark,
-    Polyline,
-    Text,
-    header_lines,
-    make_figure,
-)
+from regard.visualisation.figure import ASCENT, LINE_HEIGHT, MARGIN, MIDLINE, Box, Figure, Group, Mark, Polyline, Text
 from regard.visualisation.fonts import measure, wrap
 
 Scale = Literal["linear", "log"]
@@ -39,16 +27,7 @@ MARKER = 4.0  # radius in pixels
 MAX_MARKERS = 40  # a longer series is drawn without markers
 MAX_TICKS = 8
 # (corners, rotation in degrees, relative radius): circle, square, triangle, diamond, triangle pointing down, hexagon
-SHAPES = (
-    (16, 0.0, 1.0),
-    (4, 45.0, 1.2),
-    (3, -90.0, 1.3),
-    (4, 0.0, 1.35),
-    (3, 90.0, 1.3),
-    (6, 0.0, 1.1),
-    (3, 0.0, 1.3),
-    (5, -90.0, 1.2),
-)
+SHAPES = ((16, 0, 1), (4, 45, 1.2), (3, -90, 1.3), (4, 0, 1.35), (3, 90, 1.3), (6, 0, 1.1), (3, 0, 1.3), (5, -90, 1.2))
 
 
 @dataclass(frozen=True)
@@ -129,7 +108,7 @@ def layout_chart(chart: Chart, narrow: float = 0.0) -> Figure:
     labels = [label for panel in chart.panels for label in panel.end_labels() if label and not narrow]
     right = max((measure(label, SIZE) + 9 + 3 * MARKER + 4 for label in labels), default=12.0)
     width = 2 * MARGIN + columns * (LEFT + inside[0] + right) + (columns - 1) * GAP
-    header, header_height = header_lines(chart.title, chart.caption, width - 2 * MARGIN)
+    header, header_height = drawing.header_lines(chart.title, chart.caption, width - 2 * MARGIN)
     top = MARGIN + header_height
     groups = [Group("header", header)]
     ticks = max((len(lines) for panel in chart.panels for lines in _category_lines(panel, inside[0])), default=1)
@@ -143,7 +122,7 @@ def layout_chart(chart: Chart, narrow: float = 0.0) -> Figure:
     if narrow or any(line.label for panel in chart.panels for line in panel.series):
         legend, height = _legend(chart, height + 14, width)
         groups.append(Group("legend", legend))
-    return make_figure(width, height + MARGIN, groups, chart.title or "Chart", _description(chart))
+    return drawing.make_figure(width, height + MARGIN, groups, chart.title or "Chart", _description(chart))
 
 
 def _panel(chart: Chart, number: int, area: Box) -> list[Group]:
@@ -299,8 +278,8 @@ def _line(
 def _short(value: float) -> str:
     for least, letter in ((1e9, "G"), (1e6, "M")):
         if abs(value) >= least:
-            return f"{value / least:.4g}{letter}"
-    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
+            return f"{value / least:.4g}{letter}".replace("-", "−")
+    return (f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}").replace("-", "−")
 
 
 def _marker(number: int, x: float, y: float) -> tuple[tuple[float, float], ...]:

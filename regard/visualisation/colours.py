@@ -18,25 +18,11 @@ THEMES: tuple[Theme, ...] = ("light", "dark")
 LEVELS = 100
 VEIL, OPACITY = (14, 17, 22), 0.62  # colour of the veil over images, and its opacity at a weight of zero
 
+ROLES = ("paper", "ink", "muted", "grid", "rule", "link")
 _ROLES: dict[Theme, dict[str, str]] = {
-    "light": {
-        "paper": "#ffffff",
-        "ink": "#1a1d21",
-        "muted": "#5d646d",
-        "grid": "#e6e9ee",
-        "rule": "#c3cad4",
-        "link": "#d55e00",
-    },
-    "dark": {
-        "paper": "#14171b",
-        "ink": "#eceff3",
-        "muted": "#a0a8b3",
-        "grid": "#262b32",
-        "rule": "#454d59",
-        "link": "#ff9d4d",
-    },
+    "light": dict(zip(ROLES, ("#ffffff", "#1a1d21", "#5d646d", "#e6e9ee", "#c3cad4", "#d55e00"), strict=True)),
+    "dark": dict(zip(ROLES, ("#14171b", "#eceff3", "#a0a8b3", "#262b32", "#454d59", "#ff9d4d"), strict=True)),
 }
-ROLES = tuple(_ROLES["light"])
 # Hues of Okabe and Ito (2008), dark or light enough to be read as text
 _SERIES: dict[Theme, tuple[str, ...]] = {
     "light": ("#0060a8", "#c04a00", "#00785a", "#a03f80", "#7a6000", "#4a5058", "#b0202a", "#00788a"),

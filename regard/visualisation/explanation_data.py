@@ -183,22 +183,17 @@ def _cross_attention(readings: Readings, layer: str) -> tuple[np.ndarray, np.nda
     return weights @ columns.T.astype(weights.dtype), weights[:, :, words < 0].sum(-1)
 
 
-# --- as JSON
-
-
 def page_data(data: ExplanationData, title: str = "", langs: tuple[str, str] = ("", "")) -> dict[str, Any]:
     """Convert an explanation to the JSON values that page.js reads; `docs/visualisation.md` lists the keys."""
-    layers, sides = (
-        [*data.layers, *_attribution_layers(data.attributions)],
-        {"source": data.source, "target": data.target},
-    )
+    layers = [*data.layers, *_attribution_layers(data.attributions)]
+    sides = {"source": data.source, "target": data.target}
     steps = FINE if sum(layer.weights.size for layer in layers) < MAX_FINE else COARSE
     return {
         "format": FORMAT,
         "title": clean(title) or " ".join(data.target if data.image else data.source),
         "image": _image(data.image),
         **sides,
-        "langs": {side: [langs[n] or _language(word) for word in sides[side]] for n, side in enumerate(sides)},
+        "langs": {side: [langs[n] or "ko" * is_korean(word) for word in sides[side]] for n, side in enumerate(sides)},
         "rtl": {side: _is_right_to_left(texts) for side, texts in sides.items()},
         "tokens": [_token_text(token) for token in data.tokens],
         "target_words": data.target_words,
@@ -270,10 +265,6 @@ def _agreement(attributions: Attributions | None) -> list[list[Any]] | None:
 def _token_text(token: str) -> str:
     """Replace SentencePiece's mark for a space by a space."""
     return clean(token).replace("▁", " ")
-
-
-def _language(word: str) -> str:
-    return "ko" if is_korean(word) else ""
 
 
 def _is_right_to_left(words: Sequence[str]) -> bool:

@@ -41,19 +41,14 @@ class HeadArcs:
     title: str = ""
 
     def __post_init__(self) -> None:
-        causes = []
-        if len(self.heads) > SERIES:
-            causes.append(
-                f"there are colours for {SERIES} heads, got {len(self.heads)}: choose some of them with --head"
-            )
-        if max(len(self.queries), len(self.keys)) > MAX_WORDS:
-            longest = max(len(self.queries), len(self.keys))
+        causes, longest, count = list[str](), max(len(self.queries), len(self.keys)), len(self.heads)
+        if count > SERIES:
+            causes.append(f"there are colours for {SERIES} heads, got {count}: choose some of them with --head")
+        if longest > MAX_WORDS:
             causes.append(f"arcs are drawn for at most {MAX_WORDS} words, got {longest}: give a shorter sentence")
         UsageError.raise_all(causes)
         if self.weights.shape != (len(self.heads), len(self.keys)):
-            raise UsageError(
-                f"wanted weights of {len(self.heads)} heads and {len(self.keys)} words, got {self.weights.shape}"
-            )
+            raise UsageError(f"wanted weights of {count} heads and {len(self.keys)} words, got {self.weights.shape}")
 
 
 def layout_head_arcs(arcs: HeadArcs) -> Figure:

@@ -44,8 +44,8 @@ def layout_heads(heads: Heads) -> Figure:
     cell = min(MAX_CELL, max(MIN_CELL, TARGET_SIDE // max(S, T)))
     size = min(12.0, 0.8 * cell)
     has_words = cell >= WORDS_FROM
-    beside = max(_word_width(word, size) for word in first.target) + 6 if has_words else 0.0
-    above = max(_word_width(word, size) for word in first.source) + 6 if has_words else 0.0
+    beside = min(MAX_WORD, max(measure(word, size) for word in first.target)) + 6 if has_words else 0.0
+    above = min(MAX_WORD, max(measure(word, size) for word in first.source)) + 6 if has_words else 0.0
     left, top = MARGIN + beside, MARGIN + (24.0 if heads.title else 0.0) + above + NAME_SIZE + 6
     step_x = max([S * cell, *(measure(head.caption, NAME_SIZE) for head in heads.heads)]) + GAP
     step_y = T * cell + NAME_SIZE + GAP
@@ -68,10 +68,6 @@ def layout_heads(heads: Heads) -> Figure:
     bottom = top + rows * step_y - GAP - NAME_SIZE + MARGIN + 4
     groups = [Group("header", header), *groups]
     return make_figure(right + MARGIN, bottom, groups, heads.title or words("Heads"), _description(heads))
-
-
-def _word_width(word: str, size: float) -> float:
-    return min(MAX_WORD, measure(word, size))
 
 
 def _panel(head: Alignment, x: float, y: float, cell: float, ceiling: float) -> Iterator[Mark]:

@@ -33,10 +33,7 @@ def script_colours() -> dict[str, Any]:
 
 
 def colour_variables() -> str:
-    """Return the CSS variables of all roles, of the series and of three shades of the scale, light and dark.
-
-    Printed pages are light.
-    """
+    """Return the CSS variables of all roles, of the series and of three shades; light when printed."""
     return in_both_themes(_variables)
 
 

@@ -60,14 +60,10 @@ def _values(model: LiveModel) -> dict[str, Any]:
     """Return all but the content."""
     same = {name: getattr(model, name) for name in ("languages", "names", "alignment", "readme")}
     facts = {clean(name): clean(value) for name, value in model.facts.items()}
-    return {**same, "examples": [*map(clean, model.examples)], "facts": facts, "trust": _trust(model.trust)}
-
-
-def _trust(trust: Trust | None) -> dict[str, Any] | None:
-    if trust is None:
-        return None
-    agreement = [[name, round(value, 2) if isfinite(value) else None] for name, value in trust.agreement.items()]
-    return {"sentences": trust.sentences, "agreement": agreement}
+    measured = model.trust.agreement.items() if model.trust else ()
+    agreement = [[name, round(value, 2) if isfinite(value) else None] for name, value in measured]
+    trust = {"sentences": model.trust.sentences, "agreement": agreement} if model.trust else None
+    return {**same, "examples": [*map(clean, model.examples)], "facts": facts, "trust": trust}
 
 
 def _module() -> str:

@@ -104,7 +104,7 @@ class Diagram:
         assert states is not None, "a recurrent encoder has states"
         S, largest = len(states.tokens), float(np.abs(states.encoder[..., :NUMBERS]).max(initial=1e-9))
         for k in range(states.directions):
-            y, hue = self.state + STEP * k, "s0" if lit else "grid"
+            y, hue = self.state + STEP * k, "s2" if lit else "grid"
             for n, (x, column) in enumerate(placed):
                 token = column.tokens[0 if k else -1] if column.tokens else 0
                 is_read = lit or (S - 1 - token if k else token) <= read

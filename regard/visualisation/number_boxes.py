@@ -91,16 +91,14 @@ class NumberMatrix:
     @property
     def more(self) -> Text | None:
         """A phrase that says how much of the matrix is shown; None if all of it is."""
-        (R, C), more = (len(self.cells), len(self.cells[0])), (bool(self.more_rows), bool(self.more_columns))
-        rows, columns = R + self.more_rows, C + self.more_columns
-        texts = {
-            (True, True): Text(
-                f"the first {R} of {rows} rows and {C} of {columns} columns", f"{rows}행 중 {R}행, {columns}열 중 {C}열"
-            ),
-            (True, False): Text(f"the first {R} of {rows} rows", f"{rows}행 가운데 처음 {R}행"),
-            (False, True): Text(f"the first {C} of {columns} numbers", f"{columns}개 가운데 처음 {C}개"),
-        }
-        return texts.get(more)
+        (R, C), (rows, columns) = (len(self.cells), len(self.cells[0])), (self.more_rows, self.more_columns)
+        if rows and columns:
+            rows, columns = R + rows, C + columns
+            en = f"the first {R} of {rows} rows and {C} of {columns} columns"
+            return Text(en, f"{rows}행 중 {R}행, {columns}열 중 {C}열")
+        shown, count, name, unit = (R, R + rows, "rows", "행") if rows else (C, C + columns, "numbers", "개")
+        text = Text(f"the first {shown} of {count} {name}", f"{count}{unit} 가운데 처음 {shown}{unit}")
+        return text if rows or columns else None
 
 
 @dataclass(frozen=True, eq=False)

@@ -82,13 +82,15 @@ def _frame(data: ExplanationData, t: int, text: str) -> Figure:
 
 
 def _sections(data: ExplanationData, t: int) -> list[Section]:
-    output = _wrapped([token_label(token) or "␣" for token in data.tokens[:-1]])
+    words_of = data.target_words
+    goes_on = [p > 0 and word == words_of[p - 1] for p, word in enumerate(words_of)]
+    output = _wrapped([token_label(token) or "␣" for token in data.tokens[:-1]], goes_on)
     rows = max(len(step.nodes) for step in data.steps)
     diagram = Diagram(data)
     return [
         *_image_sections(data, t),
         ("mechanism", diagram.marks(data.encoding_steps - 1, t), diagram.height),
-        ("output", _output(output, t), _height(output)),
+        ("output", _output(output, t), (output[-1][1] if output else 0.0) + ROW),
         ("tree", _tree(data, t), rows * DENSE_ROW),
     ]
 
@@ -104,21 +106,17 @@ def _image_sections(data: ExplanationData, t: int) -> list[Section]:
     return [("image", veiled(data.image, weights, MARGIN, 0.0, IMAGE), height)]
 
 
-def _wrapped(texts: Sequence[str]) -> list[Slot]:
-    """Place texts side by side, in as many lines as they need."""
+def _wrapped(texts: Sequence[str], goes_on: Sequence[bool]) -> list[Slot]:
+    """Place texts side by side, in as many lines as they need; tokens of a word close together."""
     x, y, slots = MARGIN, 0.0, []
-    for text in texts:
-        text = elide(text, SIZE, WIDTH / 3)
+    for text, is_close in zip(texts, goes_on, strict=False):
+        x, text = x - 10 * is_close, elide(text, SIZE, WIDTH / 3)
         width = measure(text, SIZE) / 1.1 + 10
         if x + width > WIDTH - MARGIN and x > MARGIN:
             x, y = MARGIN, y + ROW
         slots.append((x, y, width, text))
         x += width + 2
     return slots
-
-
-def _height(slots: Sequence[Slot]) -> float:
-    return slots[-1][1] + ROW if slots else ROW
 
 
 def _moved_down(mark: Mark, by: float) -> Mark:

@@ -25,9 +25,6 @@ SUPERSAMPLING = 4  # factor, for smooth edges of lines
 _ANCHORS = {"start": "ls", "middle": "ms", "end": "rs"}
 
 
-# --- SVG
-
-
 def draw_svg(figure: Figure, styled: bool = True) -> str:
     """Render a figure as an SVG document: light or dark like the reader's system, with hints as tooltips.
 
@@ -139,15 +136,9 @@ def _css_rule(name: str, theme: Theme) -> str:
     return f".{name}{{fill:{colour(name, theme)}}}"
 
 
-# --- HTML
-
-
 def draw_html(figure: Figure, text: str = "") -> str:
     """Render a figure as a page that fetches nothing, with preformatted text below it."""
     return make_page("regard.visualisation", "figure.html", title=figure.title, svg=Markup(draw_svg(figure)), text=text)
-
-
-# --- PNG
 
 
 def draw_png(figure: Figure, scale: int | float = 2, theme: Theme = "light") -> bytes:

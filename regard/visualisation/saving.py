@@ -84,11 +84,9 @@ LAYOUTS: dict[type, Any] = {
 
 
 def _layout(drawable: Any) -> Figure:
-    if isinstance(drawable, Figure):
-        return drawable
-    if not isinstance(drawable, Sequence):
+    if not isinstance(drawable, Figure | Sequence):
         figure: Figure = LAYOUTS[type(drawable)](drawable)
         return figure
     if not drawable:
         raise UsageError("there is no alignment to save")
-    return layout_heatmap(drawable[0])
+    return drawable if isinstance(drawable, Figure) else layout_heatmap(drawable[0])

@@ -11,12 +11,8 @@ _FIRST_STRONG_ISOLATE, _POP_ISOLATE = "\u2068", "\u2069"
 
 def clean(text: str) -> str:
     """Make a text safe for XML, HTML and figures: NFC, on one line, without control characters."""
-    composed = nfc(text)
-    return "".join(" " if c in "\t\n\r" else "\ufffd" if _is_forbidden(c) else c for c in composed)
-
-
-def _is_forbidden(character: str) -> bool:
-    return unicodedata.category(character) in {"Cc", "Cs"} or character in "\ufffe\uffff"
+    forbidden = {c for c in text if unicodedata.category(c) in {"Cc", "Cs"} or c in "\ufffe\uffff"}
+    return "".join(" " if c in "\t\n\r" else "\ufffd" if c in forbidden else c for c in nfc(text))
 
 
 def is_korean(text: str) -> bool:

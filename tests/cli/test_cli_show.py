@@ -271,6 +271,7 @@ def test_figures_without_a_run_that_cannot_be(regard: Command, arguments: list[s
 def test_architecture_and_score_of_a_run(regard: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(SIDES, "luong", {**SIDES["recurrent"], "order": "luong", "score": "general"})
     run = folder(tmp_path / "luong", "recurrent", "luong")
-    regard("show", run, "--view", "score", "--out", "w.png")
+    regard("show", run, LINE, "--view", "score", "--out", "w.png")
     regard("show", run, "--view", "model", "--out", "model.svg")
-    assert "16 × 32 weights" in regard("show", run, "--view", "score", "--out", "w.svg").err + Path("w.svg").read_text()
+    done = regard("show", run, LINE, "--view", "score", "--out", "w.svg")
+    assert "16 × 32 weights" in done.err + Path("w.svg").read_text(encoding="utf-8")

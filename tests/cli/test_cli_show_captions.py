@@ -72,16 +72,16 @@ def test_a_missing_image_is_named(regard: Command, captioner: Path) -> None:
 
 def test_the_explanation_of_a_caption_has_every_layer_and_step(captioner: Path, image_path: Path) -> None:
     loaded = load_captioner(captioner)
-    explanation = explain_caption(loaded, image_path, beam=2)
-    data, readings = explanation.data, explanation.caption.readings
+    caption, data = explain_caption(loaded, image_path, beam=2)
+    readings = caption.readings
     assert readings is not None
     assert data.image is not None
     assert data.image.grid == (3, 5)
     np.testing.assert_array_equal(data.image.pixels, loaded.model_view(image_path))
-    assert data.target == tuple(explanation.caption.text.split())
+    assert data.target == tuple(caption.text.split())
     assert [layer.role for layer in data.layers] == ["cross", "cross", "decoder", "decoder"]
-    assert data.layers[0].weights.shape == (2, len(explanation.caption.tokens) + 1, 15)
-    assert len(data.steps) == len(explanation.caption.tokens) + 1
+    assert data.layers[0].weights.shape == (2, len(caption.tokens) + 1, 15)
+    assert len(data.steps) == len(caption.tokens) + 1
     overlay = overlay_of(data, readings, alignment_choice(loaded, readings))
     np.testing.assert_allclose(overlay.maps[0], readings.image_map(0), atol=1e-6)
 

@@ -18,10 +18,10 @@ from regard.visualisation.head_arcs import HeadArcs, layout_head_arcs
 from regard.visualisation.heads import layout_heads
 from regard.visualisation.heatmap import layout_heatmap
 from regard.visualisation.language import LANGUAGE, words
+from regard.visualisation.linear_map import layout_linear_map
 from regard.visualisation.overlay import Overlay, layout_overlay
 from regard.visualisation.player import layout_frames
 from regard.visualisation.positions import layout_learned_positions, layout_sinusoids
-from regard.visualisation.weight_matrix import layout_weight_matrices
 
 INTERNATIONAL = re.compile(
     r"softmax|tanh|relu|gelu|silu|swiglu|GLU|GRU|LSTM|RNN|WO|BLEU|chrF|nat|basic|bottleneck|dot|general|additive|cosine|noam|[QKVhcet]\b"
@@ -91,9 +91,7 @@ def test_the_player_is_korean(
 def test_positions_and_scores_are_korean(korean: None) -> None:
     assert english_in(layout_learned_positions([("encoder", np.ones((2, 3)))], "위치")) == set()
     assert english_in(layout_sinusoids(np.ones((3, 8)), "위치")) == set()
-    assert (
-        english_in(layout_weight_matrices([np.ones((2, 2))], ["ㄱ"], (words("decoder state ↓"), ""), "행렬")) == set()
-    )
+    assert english_in(layout_linear_map(np.eye(3), np.eye(3)[:2], np.eye(3), ("가나", "다라마"), "행렬")) == set()
 
 
 def test_a_page_opens_in_korean(korean: None, explanation: Callable[..., ExplanationData], tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from PIL import Image
 
 from regard.visualisation import Alignment, ExplanationData, Meta, page_data, render_page, save
 from regard.visualisation.colours import colour
+from regard.visualisation.figure import Box, Group, Text, make_figure
 
 pytestmark = pytest.mark.system
 
@@ -66,9 +67,11 @@ def test_pointing_at_the_heatmap_and_the_arcs_shows_weights(open_page: Any, brea
     assert page.inner_text("#hint").startswith("Point at a word")
     page.select_option("#view", "arcs")
     box = page.locator("#canvas").bounding_box()
-    page.mouse.move(box["x"] + 20, box["y"] + 15)
+    page.mouse.move(box["x"] + box["width"] - 20, box["y"] + 15)
     assert page.inner_text("#readout").startswith("I is attended by 나는 0.90")
-    page.mouse.click(box["x"] + 20, box["y"] + 15)
+    page.mouse.move(box["x"] + 20, box["y"] + 15)  # what attends stands at the left, as in all figures
+    assert page.inner_text("#readout").startswith("나는 attends to I 0.90")
+    page.mouse.click(box["x"] + box["width"] - 20, box["y"] + 15)
     page.mouse.move(0, 0)
     assert page.get_attribute("#columns .word:nth-child(1)", "aria-pressed") == "true"
 
@@ -529,3 +532,18 @@ def test_scores_of_the_data_are_shown_and_older_data_too(
     numbers = [float(text.removeprefix("< ").replace("−", "-")) for text in texts]
     likely = weights > 0.02  # the page has weights in thousandths
     np.testing.assert_allclose(np.array(numbers)[likely], expected[likely], atol=0.1)
+
+
+def test_a_figure_keeps_its_size_on_a_phone_and_has_no_violation(browser: Any, axe: str, tmp_path: Path) -> None:
+    """It scrolls by itself, not with the page; on paper and on a wide screen it is as wide as there is room."""
+    marks = (Box(0, 0, 960, 300, "paper"), Text(10, 40, "wide", 12.0))
+    save(make_figure(960, 300, [Group("a", marks)], "A figure", "It is wide."), tmp_path / "a.html")
+    for width, expected in ((400, 960), (900, 868), (1280, 960)):
+        context = browser.new_context(viewport={"width": width, "height": 600}, bypass_csp=True)
+        page = context.new_page()
+        page.goto((tmp_path / "a.html").as_uri())
+        assert page.evaluate("document.querySelector('svg').getBoundingClientRect().width") == expected
+        assert page.evaluate("document.documentElement.scrollWidth") == width
+        page.evaluate(axe)
+        assert page.evaluate("axe.run().then(result => result.violations.map(each => each.id))") == []
+        context.close()

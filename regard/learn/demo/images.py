@@ -155,10 +155,9 @@ def _report(captioner: Captioner, sample: ImageSample, data: Path, language: str
 
 def _draw(captioner: Captioner, image: Path, out: Path, output: Output) -> None:
     """Write the page and the still figure of a caption's attention."""
-    explanation, page = explain_caption(captioner, image), out / f"{image.stem}.html"
-    readings = explanation.caption.readings
-    assert readings is not None, "readings were requested"
-    save(explanation.data, page, page_meta(captioner, image=image.name))
-    overlay = overlay_of(explanation.data, readings, alignment_choice(captioner, readings))
+    (caption, data), page = explain_caption(captioner, image), out / f"{image.stem}.html"
+    assert caption.readings is not None, "readings were requested"
+    save(data, page, page_meta(captioner, image=image.name))
+    overlay = overlay_of(data, caption.readings, alignment_choice(captioner, caption.readings))
     save(overlay, page.with_suffix(".svg"))
-    output.result(f"{page} and .svg: {explanation.caption.text}")
+    output.result(f"{page} and .svg: {caption.text}")

@@ -356,8 +356,9 @@ class BlockSteps:
     def _output(self, layer: nn.Module, context: Term, result: str) -> None:
         """Append the output: heads side by side, then projected."""
         call, heads = self.calls[layer], context.values.shape[1]
-        joined = Term(TEXTS["labels.joined"] if heads > 1 else context.name, array(call.input), "B T D", self.names)
-        joined = replace(joined, rule="as A·V", repeated=heads == 1)
+        name, D = TEXTS["labels.joined"] if heads > 1 else context.name, call.input.shape[-1]
+        columns = [[f"Z{head * heads // D}" for head in range(D)]] if heads > 1 else ((),)
+        joined = Term(name, array(call.input), "B T D", self.names, columns, rule="as A·V", repeated=heads == 1)
         z = _like(joined, result, "=", call.output)
         if isinstance(layer, nn.Linear):
             text = _worded("output", heads=TEXTS["join"].fill(count=heads) if heads > 1 else "")

@@ -475,8 +475,8 @@ const explanationPage = (() => {
   function drawArcs(choice) {
     const { rows, columns, weights, ceiling } = matrix, T = rows.length, S = columns.length;
     const room = Math.max(280, Math.min(760, find("figure").clientWidth - 2)), line = Math.max(T, S) > 60 ? 20 : 26, size = 14;
-    const limit = room * 0.34, left = Math.ceil(widest(columns, size, limit)) + 14, right = Math.ceil(widest(rows, size, limit)) + 14;
-    const height = Math.max(T, S) * line + 8, gap = [(height - S * line) / 2, (height - T * line) / 2];
+    const limit = room * 0.34, left = Math.ceil(widest(rows, size, limit)) + 14, right = Math.ceil(widest(columns, size, limit)) + 14;
+    const height = Math.max(T, S) * line + 8, gap = [(height - T * line) / 2, (height - S * line) / 2];
     sized(room, height);
     const y = (side, i) => gap[side] + (i + 0.5) * line;
     const isChosen = (t, s) => choice && (choice.side === "queries" ? choice.index === t : choice.index === s);
@@ -486,8 +486,8 @@ const explanationPage = (() => {
         const w = weights[t][s];
         if (!isDrawn(t, s, w) || Boolean(isChosen(t, s)) !== highlighted) return;
         pen.beginPath();
-        pen.moveTo(left, y(0, s));
-        pen.bezierCurveTo(room / 2, y(0, s), room / 2, y(1, t), room - right, y(1, t));
+        pen.moveTo(left, y(0, t));
+        pen.bezierCurveTo(room / 2, y(0, t), room / 2, y(1, s), room - right, y(1, s));
         pen.strokeStyle = highlighted ? colours().link : colours().scale[75];
         pen.globalAlpha = Math.min(1, w / ceiling) * (choice && !highlighted ? 0.15 : 0.85);
         pen.lineWidth = 1 + 5 * (w / ceiling);
@@ -496,12 +496,11 @@ const explanationPage = (() => {
     }
     pen.globalAlpha = 1;
     const strong = (side, i) => choice && ((choice.side === side && choice.index === i) || (choice.side !== side && choice.other === i));
-    columns.forEach((word, s) => drawText(word, left - 8, y(0, s), { align: "right", strong: strong("columns", s), size, limit }));
-    rows.forEach((word, t) => drawText(word, room - right + 8, y(1, t), { strong: strong("queries", t), size, limit }));
+    rows.forEach((word, t) => drawText(word, left - 8, y(0, t), { align: "right", strong: strong("queries", t), size, limit }));
+    columns.forEach((word, s) => drawText(word, room - right + 8, y(1, s), { strong: strong("columns", s), size, limit }));
     hitTest = (x, top) => {
-      const side = x < room / 2 ? "columns" : "queries", which = side === "columns" ? 0 : 1;
-      const index = Math.floor((top - gap[which]) / line);
-      return index >= 0 && index < (which ? T : S) ? { side, index } : null;
+      const which = x < room / 2 ? 0 : 1, index = Math.floor((top - gap[which]) / line);
+      return index >= 0 && index < (which ? S : T) ? { side: which ? "columns" : "queries", index } : null;
     };
   }
 
@@ -514,24 +513,24 @@ const explanationPage = (() => {
     const room = Math.max(280, Math.min(900, find("figure").clientWidth - 2)), line = Math.max(T, S) > 60 ? 20 : Math.max(T, S) > 12 ? 28 : 40;
     const squares = Math.min(H, 16) * SQUARE + 8, limit = Math.max(60, room * 0.3 - squares / 2);
     const side = choice ? choice.side : "queries", index = choice ? choice.index : 0;
-    const left = Math.ceil(widest(columns, size, limit)) + 14 + (side === "queries" ? squares : 0);
-    const right = Math.ceil(widest(rows, size, limit)) + 14 + (side === "columns" ? squares : 0);
-    const TOP = 30, height = TOP + Math.max(T, S) * line + 8, gap = [TOP + (height - TOP - S * line) / 2, TOP + (height - TOP - T * line) / 2];
+    const isRow = side === "queries", left = Math.ceil(widest(rows, size, limit)) + 14 + (isRow ? 0 : squares);
+    const right = Math.ceil(widest(columns, size, limit)) + 14 + (isRow ? squares : 0);
+    const TOP = 30, height = TOP + Math.max(T, S) * line + 8, gap = [TOP + (height - TOP - T * line) / 2, TOP + (height - TOP - S * line) / 2];
     sized(room, height);
-    const y = (which, i) => gap[which] + (i + 0.5) * line, weight = (h, i) => (side === "queries" ? heads[h][index][i] : heads[h][i][index]);
+    const y = (which, i) => gap[which] + (i + 0.5) * line, weight = (h, i) => (isRow ? heads[h][index][i] : heads[h][i][index]);
     heads.forEach((_, h) => {
       pen.fillStyle = headColour(h, H);
       pen.fillRect(4 + h * 34, 8, SQUARE, SQUARE);
       drawText(String(h + 1), 4 + h * 34 + SQUARE + 4, 14, { muted: true, size: 12 });
     });
-    const opposite = side === "queries" ? columns : rows;
+    const opposite = isRow ? columns : rows;
     opposite.forEach((_, i) => heads.forEach((__, h) => {
-      const w = weight(h, i), own = y(side === "queries" ? 1 : 0, index), other = y(side === "queries" ? 0 : 1, i);
-      const shift = (h - (H - 1) / 2) * Math.min(4, (line - 16) / H);
+      const w = weight(h, i), own = y(isRow ? 0 : 1, index), other = y(isRow ? 1 : 0, i);
+      const shift = (h - (H - 1) / 2) * Math.min(4, (line - 16) / H), start = (isRow ? own : other) + shift, end = (isRow ? other : own) + shift;
       if (w >= 0.02) {
         pen.beginPath();
-        pen.moveTo(left, (side === "queries" ? other : own) + shift);
-        pen.bezierCurveTo(room / 2, (side === "queries" ? other : own) + shift, room / 2, (side === "queries" ? own : other) + shift, room - right, (side === "queries" ? own : other) + shift);
+        pen.moveTo(left, start);
+        pen.bezierCurveTo(room / 2, start, room / 2, end, room - right, end);
         pen.strokeStyle = headColour(h, H);
         pen.globalAlpha = 0.15 + 0.85 * w;
         pen.lineWidth = 1 + 4 * w;
@@ -539,15 +538,15 @@ const explanationPage = (() => {
       }
       pen.globalAlpha = Math.min(1, w);
       pen.fillStyle = headColour(h, H);
-      const x = side === "queries" ? left - squares + h * SQUARE : room - right + 8 + h * SQUARE;
+      const x = (isRow ? room - right + 8 : left - squares) + h * SQUARE;
       if (h < 16) pen.fillRect(x, other - SQUARE / 2, SQUARE - 1, SQUARE);
       pen.globalAlpha = 1;
     }));
-    columns.forEach((word, s) => drawText(word, left - 8 - (side === "queries" ? squares : 0), y(0, s), { align: "right", strong: side === "columns" && s === index, size, limit }));
-    rows.forEach((word, t) => drawText(word, room - right + 8 + (side === "columns" ? squares : 0), y(1, t), { strong: side === "queries" && t === index, size, limit }));
+    rows.forEach((word, t) => drawText(word, left - 8 - (isRow ? 0 : squares), y(0, t), { align: "right", strong: isRow && t === index, size, limit }));
+    columns.forEach((word, s) => drawText(word, room - right + 8 + (isRow ? squares : 0), y(1, s), { strong: !isRow && s === index, size, limit }));
     hitTest = (x, top) => {
       const which = x < room / 2 ? 0 : 1, i = Math.floor((top - gap[which]) / line);
-      return i >= 0 && i < (which ? T : S) ? { side: which ? "queries" : "columns", index: i } : null;
+      return i >= 0 && i < (which ? S : T) ? { side: which ? "columns" : "queries", index: i } : null;
     };
   }
 
@@ -998,7 +997,8 @@ const explanationPage = (() => {
     svg.append(lines, marks);
     const area = find("tree"), scrolled = area.scrollLeft, right = 20 + (now + 1) * WIDTH;
     area.replaceChildren(svg);
-    area.scrollLeft = right > scrolled + area.clientWidth || right - WIDTH < scrolled ? right - area.clientWidth / 2 : scrolled;
+    const room = area.clientWidth;
+    area.scrollLeft = right < room ? 0 : right > scrolled + room || right - WIDTH < scrolled ? right - room / 2 : scrolled;
   }
 
   const nodeLabel = (token, fate) => {

@@ -2,7 +2,7 @@
 "use strict";
 const MATHEMATICS = new DOMParser().parseFromString("<math></math>", "text/html").querySelector("math").namespaceURI;
 function mathOf(formula) {
-  const tokens = formula.match(/\d+|[A-Za-zα-ω]+(?:[ ](?=[A-Za-z]{2}))?(?:[A-Za-z]+)?[′₀-₉ᵀ²]*|[^\s]/gu);
+  const tokens = formula.match(/\d+|[A-Za-zα-ω가-힣]+(?:[ ][A-Za-z가-힣]{2,})*[′₀-₉ᵀ²]*|[^\s]/gu);
   const make = (name, ...children) => {
     const node = document.createElementNS(MATHEMATICS, name);
     node.append(...children);
@@ -25,7 +25,7 @@ function mathOf(formula) {
     if (token === "√") return make("msqrt", tokens[at] === "(" ? bare() : atom());
     if (token === "(" || token === "[") return make("mrow", bracket(token), sum(), bracket(next()));
     if (/^\d/.test(token)) return make("mn", token);
-    if (!/^[A-Za-zα-ω]/u.test(token)) return make("mo", token);
+    if (!/^[A-Za-zα-ω가-힣]/u.test(token)) return make("mo", token);
     const word = name(token);
     return tokens[at] === "(" ? make("mrow", word, atom()) : word;
   }

@@ -184,7 +184,7 @@ def test_shipped_results_are_of_the_models_that_experiments_train(
     monkeypatch.setattr(Bench, "data", lambda *_: tmp_path)
     (tmp_path / "images").mkdir()
     for name in ("train.ko", "test.ko", "test.en"):
-        (tmp_path / name).write_text("")
+        (tmp_path / name).write_text("one line\n")
     shipped = [path.stem for path in RESULTS.glob("*.json")]
     assert shipped
     for name in shipped:

@@ -40,6 +40,7 @@ it is **undecided**, as it is if the worse model was still getting better at the
 another one with all learning rates halved, or doubled. Means stand with the lowest and the highest seed behind them.
 Models are small and are trained for a minute on sentences of a grammar; what they show need not hold for large ones.
 
+The runs come from two machines, with PyTorch 2.11 and 2.13, partly beside other work: their minutes mean little.
 This page and the results in the package are written by `python docs/make_experiments.py FOLDER`.
 `python benchmarks/lab_rates.py FOLDER` makes the folder, and tries every verdict again with all learning rates halved
 and doubled ([log](log/attention.md)).

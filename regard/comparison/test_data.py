@@ -12,7 +12,7 @@ from pathlib import Path
 from regard.common.errors import DataError, UsageError
 from regard.comparison.result import TestSet
 from regard.data.caption_files import Problems, read_captions
-from regard.data.corpus import Corpus, CorpusSettings, read_corpora, read_corpus
+from regard.data.corpus import CorpusSettings, read_corpora, read_corpus
 from regard.data.holdout import hold_out
 from regard.data.pairs import PairFiles
 from regard.data.text import clean, nfc, read_parallel, write_lines
@@ -130,8 +130,7 @@ def _read_images(files: Files) -> TestData:
     problems = Problems(False)
     captions = read_captions(Path(files.test_captions), Path(files.images), problems, "test")
     problems.check()
-    names = [image.file for image in captions.images]
-    test = _test_set(Path(files.test_captions).name, names, captions.references)
+    test = _test_set(Path(files.test_captions).name, [image.file for image in captions.images], captions.references)
     return TestData(test, images=tuple(captions.paths), captions=(captions.path, captions.folder))
 
 
@@ -141,10 +140,10 @@ def _test_set(name: str, sources: Sequence[str], references: Sequence[Sequence[s
     return TestSet(name, tuple(sources), tuple(tuple(lines) for lines in references), digest)
 
 
-def split_off_test(files: Files, folder: Path, seed: int = 1) -> tuple[Files, str]:
+def split_off_test(files: Files, folder: Path) -> tuple[Files, str]:
     """Name validation data as test data, or without any hold test pairs out of the training data; add a note on it.
 
-    Pairs are written to `folder`, and to train on are those that share no side with one of them.
+    Pairs are written to `folder`, named by language; to train on are those that share no side with one of them.
     """
     if files.has_test:
         return files, ""
@@ -154,21 +153,22 @@ def split_off_test(files: Files, folder: Path, seed: int = 1) -> tuple[Files, st
         return replace(files, test_pairs=files.valid_pairs, test_captions=files.valid_captions), VALIDATION
     if files.images:
         raise UsageError("there is nothing to test on: give `test_captions=`, or `valid_captions=`")
-    paths = {name: folder / name for name in ("train.source", "train.target", "test.source", "test.target")}
-    if not all(path.is_file() for path in paths.values()):
-        corpora, test = hold_out(_read_training(files), seed)
+    codes = _training(files).languages.pair
+    sides = codes if len({*codes} - {""}) == 2 else ("source", "target")
+    train, test = ([str(folder / f"{part}.{side}") for side in sides] for part in ("train", "test"))
+    if not all(Path(path).is_file() for path in (*train, *test)):
+        corpora, held_out = hold_out(read_corpora(_training(files), read_corpus)[0], seed=1)
         folder.mkdir(parents=True, exist_ok=True)
-        for name, corpus in (("test", test), ("train", corpora["train"])):
-            write_lines(paths[f"{name}.source"], corpus.sources)
-            write_lines(paths[f"{name}.target"], corpus.targets)
-    train_source, train_target, test_source, test_target = map(str, paths.values())
-    split = replace(files, source=train_source, target=train_target, pairs=None)
-    return replace(split, test_source=test_source, test_target=(test_target,)), HELD_OUT
+        for (source, target), corpus in ((test, held_out), (train, corpora["train"])):
+            write_lines(source, corpus.sources)
+            write_lines(target, corpus.targets)
+    split = replace(files, source=train[0], target=train[1], pairs=None)
+    return replace(split, test_source=test[0], test_target=(test[1],)), HELD_OUT
 
 
-def _read_training(files: Files) -> dict[str, Corpus]:
+def _training(files: Files) -> CorpusSettings:
     values = {"source": files.source, "target": files.target, "pairs": files.pairs}
-    return read_corpora(CorpusSettings.parse(values, "the arguments"), read_corpus)[0]
+    return CorpusSettings.parse(values, "the arguments")
 
 
 def read_training_words(files: Files) -> TrainingWords:
@@ -178,7 +178,7 @@ def read_training_words(files: Files) -> TrainingWords:
     if files.images:
         captions = read_captions(Path(files.captions or ""), Path(files.images), Problems(True), "train")
         return TrainingWords(None, count_words(captions.captions))
-    corpora = _read_training(files).values()
+    corpora = read_corpora(_training(files), read_corpus)[0].values()
     sources = count_words(line for corpus in corpora for line in corpus.sources)
     return TrainingWords(sources, count_words(line for corpus in corpora for line in corpus.targets))
 

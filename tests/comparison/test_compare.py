@@ -24,6 +24,7 @@ import regard
 from regard.common.errors import DataError, UsageError
 from regard.common.reading import parse_toml
 from regard.comparison import Comparison
+from regard.comparison.test_data import Files, split_off_test
 from regard.learn.samples.images import image_sample
 
 pytestmark = pytest.mark.system
@@ -290,6 +291,12 @@ def test_without_a_test_set_pairs_are_held_out(data: Path, tmp_path: Path) -> No
     assert "held out" in comparison.test.note
     trained = (tmp_path / "out" / "data" / "train.source").read_text().splitlines()
     assert not {*comparison.test.sources} & {*trained}
+    pairs = tmp_path / "mine.ko-en.tsv"
+    lines = zip(*((data / f"train.{end}").read_text().splitlines() for end in ("xx", "yy")), strict=True)
+    pairs.write_text("".join(f"{source}\t{target}\n" for source, target in lines))
+    split, _ = split_off_test(Files(pairs=str(pairs)), tmp_path / "split")
+    names = [Path(path or "").name for path in (split.source, split.target, split.test_source, *split.test_target)]
+    assert names == ["train.ko", "train.en", "test.ko", "test.en"], "languages are known by the names of files"
     files = {name: path for name, path in _files(data).items() if "test" not in name}
     comparison = regard.compare(
         out=tmp_path / "valid", presets=["rnn"], updates=2, settings=SMALL, speed=False, **files

@@ -32,13 +32,13 @@ TEXTS: dict[str, dict[str, str]] = {
         r"(rnn|rnn-luong): ([\d.]+) at (\d+–\d+), ([\d.]+) to ([\d.]+)": r"\1: 단어 \3개에서 \2(\4~\5)",
     },
     "caption": {
-        r"Attention of (\d+) words over an image of (\d+) rows and (\d+) columns of cells\. Strongest: (.*)": (
+        r"Attention of (\d+) words over an image of (\d+) rows and (\d+) columns of cells\. Largest: (.*)": (
             r"\2행 \3열의 칸으로 나눈 이미지에 대한 단어 \1개의 어텐션. 가장 강한 곳: \4"
         ),
         r"layer (\d+), head (\d+)": r"\1층, \2번 헤드",
-        "not looked at": "주목하지 않은 곳",
-        "where it looked most": "가장 많이 주목한 곳",
-        "the strongest cell; its weight stands beside the word": "가장 강한 칸. 가중치는 단어 옆에 있습니다",
+        "no weight": "주목하지 않은 곳",
+        "largest weight": "가장 많이 주목한 곳",
+        "cell with the largest weight, which is given beside the word": "가장 강한 칸. 가중치는 단어 옆에 있습니다",
     },
 }
 """Patterns of the texts of each figure, and what takes their place."""

@@ -28,6 +28,8 @@ NOT_RUN = {
     "regard serve": "does not end by itself; tests/serving asks servers",
     "curl": "needs a server; tests/serving/test_server_docs.py asks one",
     "python -m http.server": "does not end by itself; the standard library's",
+    "pip install": "needs a network; tests/test_wheel.py installs the wheel",
+    "python tools/build_library.py wasm": "needs a compiler, which pip gets; .ci/run does it before the tests",
 }
 """Commands that no test here runs, and why."""
 LINES = 120

@@ -189,6 +189,9 @@ def test_the_page_of_numbers_is_there_in_both_languages(site: Path, name: str) -
     text = (site / name).read_text(encoding="utf-8")
     assert f'<html lang="{"ko" if name.startswith("ko/") else "en"}"' in text
     assert len(text.encode()) < LARGEST
+    (link,) = re.findall(r'<main>\s*<p><a href="([^"]+)">', text)
+    assert link == "tutorials/lesson.html"
+    assert ((site / name).parent / link).is_file()
 
 
 def test_pages_are_small(site: Path, pages: dict[str, _Page]) -> None:

@@ -91,10 +91,8 @@ def _navigation(app: Any, pagename: str, options: dict[str, Any]) -> str:
 
 
 def write_words(app: Any, exception: Exception | None) -> None:
-    """Write the words of the Korean search page: the script that Sphinx ships, and the number of results, which it lacks."""
+    """Write the words of the Korean search page: the script that Sphinx ships, and what it lacks."""
     if exception is None and app.builder.name == "html":
         words = (LOCALE / "ko" / "LC_MESSAGES" / "sphinx.js").read_text(encoding="utf-8")
-        results = (
-            f"Documentation.addTranslations({json.dumps({'locale': 'ko', 'messages': RESULTS}, ensure_ascii=False)});\n"
-        )
+        results = f"Object.assign(Documentation.TRANSLATIONS, {json.dumps(RESULTS, ensure_ascii=False)});\n"
         (Path(app.outdir) / "_static" / "ko-words.js").write_text(f"{words}\n{results}", encoding="utf-8")

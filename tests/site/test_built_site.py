@@ -410,3 +410,13 @@ def test_pages_are_accessible(site: Path, context: Any, axe: str, name: str) -> 
             assert [(v["id"], v["nodes"][0]["html"]) for v in violations] == [], f"{width} {scheme}"
         assert page.evaluate("document.documentElement.scrollWidth") <= width
     page.close()
+
+
+@pytest.mark.parametrize("name", ["glossary", "ko/glossary", "reference/commands", "comparison", "ko/comparison"])
+def test_tables_fit_a_phone(site: Path, context: Any, name: str) -> None:
+    page = context.new_page()
+    page.set_viewport_size({"width": 400, "height": 900})
+    page.goto((site / f"{name}.html").as_uri())
+    widths = "[...document.querySelectorAll('.table-wrapper')].map(node => [node.scrollWidth, node.clientWidth])"
+    assert [pair for pair in page.evaluate(widths) if pair[0] > pair[1]] == []
+    page.close()

@@ -19,7 +19,8 @@ function splitQuery(query) {
   return words.flatMap((word) => {
     if (!/[가-힣]/.test(word)) return [word];
     if (word.length === 1) return ["~" + word + "~"];
-    const stem = word.replace(/(?<=..)(에서|에게|으로|부터|까지|보다|은|는|이|가|을|를|의|에|로|와|과|도|만)$/u, "");
+    const longer = "이라는|라는|이란|란|처럼|마다|들|에서|에게|으로|부터|까지|보다";
+    const stem = word.replace(new RegExp(`(?<=..)(?:${longer}|은|는|이|가|을|를|의|에|로|와|과|도|만)$`, "u"), "");
     return [...stem].slice(1).map((syllable, i) => "~" + stem[i] + syllable);
   });
 }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gettext
-import shutil
+import json
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,10 @@ KOREAN = {
     "Please activate JavaScript to enable the search functionality.": "검색하려면 JavaScript를 켜세요.",
 }
 """The words of the theme; those of Sphinx itself are translated by Sphinx."""
+RESULTS = {
+    "Search finished, found one page matching the search query.": ["문서 ${resultCount}개를 찾았습니다."],
+}
+"""The words of the search page that Sphinx has not translated."""
 SEARCH = "search-ko"
 """The Korean search page: beside the English one, since Sphinx writes links of results as from there."""
 LABELS = {"sidebar-drawer": ("Pages", "문서 목록"), "toc-drawer": ("On this page", "이 문서의 내용")}
@@ -87,6 +91,8 @@ def _navigation(app: Any, pagename: str, options: dict[str, Any]) -> str:
 
 
 def write_words(app: Any, exception: Exception | None) -> None:
-    """Copy the script with the words of the Korean search page, which Sphinx ships."""
+    """Write the words of the Korean search page: the script that Sphinx ships, and what it lacks."""
     if exception is None and app.builder.name == "html":
-        shutil.copy(LOCALE / "ko" / "LC_MESSAGES" / "sphinx.js", Path(app.outdir) / "_static" / "ko-words.js")
+        words = (LOCALE / "ko" / "LC_MESSAGES" / "sphinx.js").read_text(encoding="utf-8")
+        results = f"Object.assign(Documentation.TRANSLATIONS, {json.dumps(RESULTS, ensure_ascii=False)});\n"
+        (Path(app.outdir) / "_static" / "ko-words.js").write_text(f"{words}\n{results}", encoding="utf-8")

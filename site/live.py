@@ -23,6 +23,8 @@ from regard.visualisation import live
 MODEL = Path(__file__).parent / "model" / "ko-en.regard"
 MODULE = Path(regard.__file__).parent / "runtime" / "js" / "regard.js"
 PAGES = {"en": "translator.html", "ko": "ko/translator.html"}
+BACK = {"en": "A lesson of 50 minutes", "ko": "50분 수업"}
+"""The link of the page of numbers to the lesson that it belongs to."""
 NUMBERS = {"en": "numbers.html", "ko": "ko/numbers.html"}
 FILE = re.compile(r'<script type="text/plain" class="file">\s*([^<]+?)\s*</script>')
 DATA = re.compile(r'<script type="application/json" id="data">(.*?)</script>', re.DOTALL)
@@ -51,7 +53,8 @@ def write(app: Any, exception: Exception | None) -> None:
         (Path(app.outdir) / name).write_text(opened_in(language, text), encoding="utf-8")
     block = walkthrough_block("I go home", size=2, heads=1)
     for language, name in NUMBERS.items():
-        (Path(app.outdir) / name).write_text(block.page(language), encoding="utf-8")
+        link = f'<main>\n<p><a href="tutorials/lesson.html">← {BACK[language]}</a></p>\n'
+        (Path(app.outdir) / name).write_text(block.page(language).replace("<main>\n", link, 1), encoding="utf-8")
     folder = Path(app.outdir) / "_static" / "translator"
     folder.mkdir(parents=True, exist_ok=True)
     contents = {"regard.wasm": wasm, "model.regard": MODEL.read_bytes()}

@@ -35,9 +35,15 @@ def write(app: Any, exception: Exception | None) -> None:
 def summarise(app: Any, doctree: nodes.document) -> None:
     """Keep the beginning of a page's first paragraph, when the page is read."""
     paragraph = next(iter(doctree.findall(nodes.paragraph)), None)
-    text = " ".join(paragraph.astext().split()) if paragraph is not None else ""
+    text = plain(paragraph) if paragraph is not None else ""
     short = text if len(text) <= LENGTH else text[:LENGTH].rsplit(" ", 1)[0] + " …"
     app.env.metadata[app.env.docname]["beginning"] = short
+
+
+def plain(node: nodes.Node) -> str:
+    """Return the text of a node without the tags of HTML in it."""
+    parts = ["" if isinstance(text.parent, nodes.raw) else text.astext() for text in node.findall(nodes.Text)]
+    return " ".join("".join(parts).split())
 
 
 def _line(app: Any, page: str) -> str:

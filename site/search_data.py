@@ -6,6 +6,7 @@ The texts are scripts, one for each page: a page from disk may load scripts, and
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections import Counter
 from functools import cache
@@ -15,6 +16,7 @@ from typing import Any
 import glossary
 from docutils import nodes
 from korean_search import SearchBothLanguages
+from llms import plain
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -25,6 +27,7 @@ OFTEN = 5
 """Times that a term occurs in a page to be frequent there."""
 SYNONYMS = Path(__file__).parent / "synonyms.toml"
 LANGUAGE = SearchBothLanguages({})
+NUMBER = re.compile(r"(?<![\w.,-])\d[\d,]*(?![.,]?\d)")
 BLOCKS = (nodes.paragraph, nodes.literal_block, nodes.term)
 
 
@@ -47,13 +50,19 @@ def sections(doctree: nodes.document) -> list[tuple[str, str]]:
             continue  # its text is that of the block around it
         is_page = parent is None or not isinstance(parent.parent, nodes.section)
         anchor = "" if parent is None or is_page else parent["ids"][0]
-        texts.setdefault(anchor, []).append(" ".join(block.astext().split()))
+        texts.setdefault(anchor, []).append(plain(block))
     return [(anchor, " ".join(parts)) for anchor, parts in texts.items()]
 
 
 def keep(app: Any, doctree: nodes.document) -> None:
     """Keep the texts of a page when it is read, so that it need not be read again."""
     app.env.metadata[app.env.docname]["sections"] = sections(doctree)
+    app.env.metadata[app.env.docname]["titles"] = " · ".join(plain(title) for title in doctree.findall(nodes.title))
+
+
+def numbers_in(text: str) -> set[str]:
+    """Return the whole numbers of a text, without commas: Sphinx's index has none."""
+    return {number.replace(",", "") for number in NUMBER.findall(text)}
 
 
 def frequent(text: str) -> list[str]:
@@ -73,15 +82,23 @@ def write(app: Any, exception: Exception | None) -> None:
         return
     static = Path(app.outdir) / "_static"
     often, whole = {}, {}
+    numbers: dict[str, list[str]] = {}
+    titles = {page: app.env.metadata[page]["titles"] for page in app.env.found_docs}
     for page in sorted(app.env.found_docs):
         path = static / "texts" / f"{page}.js"
         path.parent.mkdir(parents=True, exist_ok=True)
         texts = app.env.metadata[page]["sections"]
         whole[page] = " ".join(text for _, text in texts)
         often[page] = frequent(whole[page])
+        if not page.startswith(("log", "reference", "experiments")):  # their numbers are measurements
+            for number in numbers_in(f"{titles[page]} {whole[page]}"):
+                numbers.setdefault(number, []).append(page)
         path.write_text(f"texts[{json.dumps(page)}] = {json.dumps(texts, ensure_ascii=False)};\n", encoding="utf-8")
     phrases = [word for family in families() for word in family if " " in word]
-    holding = {phrase: [page for page, text in whole.items() if phrase in text.lower()] for phrase in phrases}
-    data = {"synonyms": families(), "phrases": holding, "often": often}
+    holding = {
+        phrase: [page for page, text in whole.items() if phrase in f"{titles[page]} {text}".lower()]
+        for phrase in phrases
+    }
+    data = {"synonyms": families(), "phrases": holding, "often": often, "numbers": numbers}
     script = "".join(f"window.{name} = {json.dumps(value, ensure_ascii=False)};\n" for name, value in data.items())
     (static / "search-data.js").write_text(script, encoding="utf-8")

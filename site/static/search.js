@@ -1,22 +1,23 @@
-// Replaces the search of Sphinx over Sphinx's index: synonyms, pages ordered by where the words stand, and an excerpt of each
-// page with the words marked. Texts come as scripts, since a page from disk may not fetch.
+// Replaces the search of Sphinx over Sphinx's index: synonyms, corrected spelling, pages ordered by where the words stand, and an
+// excerpt of each page with the words marked. Texts come as scripts, since a page from disk may not fetch.
 window.texts = {};
 (() => {
   const list = document.getElementById("search-results");
   if (!list) return;
   const PLACES = { title: 30, heading: 15, beginning: 10, often: 8, text: 5 };
   const KINDS = [[/^(ko\/)?tutorials\//, 6], [/^log/, -20], [/^experiments/, -4], [/^(ko\/)?(coming-from|glossary|guides|index)$/, -2], [/^reference\//, 0], [/./, 2]];
-  const PARTICLES = "에서는|에서|에게|으로|부터|까지|보다|은|는|이|가|을|를|의|에|로|와|과|도|만";
+  const PARTICLES = "이라는|라는|이란|란|처럼|마다|들|에서는|에서|에게|으로|부터|까지|보다|은|는|이|가|을|를|의|에|로|와|과|도|만";
   const [SYNONYM, PARTIAL, EXACT_NAME, LENGTH] = [0.9, 0.4, 12, 200];
   const korean = document.documentElement.lang === "ko", stemmer = new Stemmer();
   const isHangul = (text) => /[가-힣]/.test(text);
   const escaped = (text) => text.replace(/[.*+?^${}()|[\]\\]/g, "\\$&");
+  const joined = (text) => text.replace(/(?<=\p{N}),(?=\p{N}{3})/gu, ""); // 3,000 as 3000
   const stem = (term) => (isHangul(term) ? term : stemmer.stemWord(term));
-  const queryTerms = (text) => splitQuery(text.toLowerCase()).filter((term) => !stopwords.has(term)).map(stem);
-  const textTerms = (text) => new Set((text.toLowerCase().match(/[가-힣]+|(?:(?![가-힣])[\p{L}\p{N}_])+/gu) ?? []).flatMap((word) =>
+  const queryTerms = (text) => splitQuery(joined(text.toLowerCase())).filter((term) => !stopwords.has(term)).map(stem);
+  const textTerms = (text) => new Set((joined(text.toLowerCase()).match(/[가-힣]+|(?:(?![가-힣])[\p{L}\p{N}_])+/gu) ?? []).flatMap((word) =>
     isHangul(word) ? [...word].flatMap((letter, i) => [`~${letter}~`, ...(i ? [`~${word[i - 1]}${letter}`] : [])]) : [stem(word)]));
 
-  // A query as groups; a page has to match an alternative of each. The first alternative is the reader's own word.
+  // A query as groups; a page has to match an alternative of each, except of numbers. The first alternative is the reader's own word.
   const groupsOf = (query) => {
     const groups = [];
     let rest = ` ${query.toLowerCase()} `;
@@ -34,6 +35,7 @@ window.texts = {};
 
   // The numbers of the pages that hold a phrase of the synonyms, or a term, and whether only a part of a word is the term.
   const pagesWith = (term) => {
+    if (/^\p{N}+$/u.test(term)) return { pages: new Set((window.numbers[term] ?? []).map((name) => Search._index.docnames.indexOf(name))), isPartial: false };
     const tables = [Search._index.terms, Search._index.titleterms];
     const numbers = (keys) => new Set(tables.flatMap((table) => keys.flatMap((key) => (Object.hasOwn(table, key) ? table[key] : []))));
     const pages = numbers([term]);
@@ -73,19 +75,68 @@ window.texts = {};
     return found;
   };
 
+  // The pages that match all groups with a word; without one, words that occur nowhere are corrected; without one still, any group will do.
+  const search = (query) => {
+    const results = (groups, isAny = false) => {
+      const matches = groups.map(matchesOf), isNumber = groups.map(([{ word }]) => /\p{N}/u.test(word));
+      const required = matches.filter((_, i) => !isNumber[i] || isNumber.every(Boolean));
+      const pages = [...new Set((isAny ? matches : required.slice(0, 1)).flatMap((one) => [...one.keys()]))];
+      return { groups, matches, pages: isAny ? pages : pages.filter((page) => required.every((one) => one.has(page))), note: "" };
+    };
+    const asked = results(groupsOf(query));
+    if (asked.pages.length) return asked;
+    const corrected = asked.groups.map((group, i) => (asked.matches[i].size ? group : nearest(group[0].word)));
+    const other = results(corrected.filter(Boolean), true), all = results(corrected.filter(Boolean));
+    const changes = corrected.filter((group, i) => group && group !== asked.groups[i]).map(([{ word }]) => word);
+    const note = changes.length ? (korean ? `바로잡은 검색어: ${changes.join(", ")}. ` : `Searched for: ${changes.join(", ")}. `) : "";
+    if (all.pages.length && corrected.every(Boolean)) return { ...all, note };
+    return { ...other, note: note + (korean ? "모든 단어가 들어 있는 문서가 없어, 일부가 들어 있는 문서를 보여 줍니다." : "No page has all of the words; these have one or more.") };
+  };
+
+  // The word of the titles, the beginnings or the synonyms that is one or two letters away (in Hangul: a consonant or vowel), as a group.
+  let vocabulary;
+  const nearest = (word) => {
+    if (!vocabulary) {
+      vocabulary = new Map();
+      const texts = [...Object.keys(Search._index.alltitles), ...Object.values(window.summaries), ...window.synonyms.flat()];
+      for (const one of texts.join(" ").toLowerCase().match(/[가-힣]{2,}|[a-z]{4,}/g)) {
+        const bare = isHangul(one) ? withoutParticle(one) : one;
+        vocabulary.set(bare, (vocabulary.get(bare) ?? 0) + 1);
+      }
+    }
+    const letters = withoutParticle(word).normalize("NFD"), limit = letters.length < 4 ? 0 : letters.length < (isHangul(word) ? 10 : 8) ? 1 : 2;
+    const candidates = [...vocabulary].map(([one, count]) => ({ one, count, distance: one[0].normalize("NFD")[0] === letters[0] ? distance(letters, one.normalize("NFD"), limit) : Infinity }));
+    const [best] = candidates.filter((one) => one.distance <= limit).sort((a, b) => a.distance - b.distance || b.count - a.count);
+    return best && groupsOf(best.one)[0];
+  };
+  const withoutParticle = (word) => word.replace(new RegExp(`(?<=[가-힣]{2})(?:${PARTICLES})$`, "u"), "");
+  /** Insertions, deletions, changes and swaps of neighbours between two words; Infinity if the lengths differ by more than the limit. */
+  const distance = (a, b, limit) => {
+    if (Math.abs(a.length - b.length) > limit) return Infinity;
+    const rows = [[...Array(b.length + 1).keys()]];
+    for (let i = 1; i <= a.length; i++) {
+      rows.push([i]);
+      for (let j = 1; j <= b.length; j++) {
+        rows[i].push(Math.min(rows[i - 1][j] + 1, rows[i][j - 1] + 1, rows[i - 1][j - 1] + (a[i - 1] !== b[j - 1])));
+        if (a[i - 1] === b[j - 2] && a[i - 2] === b[j - 1]) rows[i][j] = Math.min(rows[i][j], rows[i - 2][j - 2] + 1);
+      }
+    }
+    return rows[a.length][b.length];
+  };
+
   const named = (query) => (/\S\s+\S/.test(query) ? [] : [...new Set(splitQuery(query.toLowerCase()))].filter((term) => !isHangul(term) && term.length > 2));
-  let words = [];
+  let words = [], note = "", isEmpty = false;
   Search._performSearch = (query) => {
     document.getElementById("search-progress")?.replaceChildren();
-    const { docnames, titles, filenames } = Search._index, groups = groupsOf(query), found = groups.map(matchesOf);
-    words = groups.flat().flatMap(({ word, terms }) => (isHangul(word) ? [word.replace(new RegExp(`(?<=..)(?:${PARTICLES})$`, "u"), "")] : /\s/.test(word) ? [word] : [word, ...terms]));
-    const own = (name) => (name.startsWith("ko/") === korean ? 100 : korean && !docnames.includes(`ko/${name}`) ? 95 : 0);
-    const pages = [...(found[0]?.keys() ?? [])].filter((page) => found.every((matches) => matches.has(page)));
+    const { docnames, titles, filenames } = Search._index, { groups, matches: ofGroups, pages, note: remark } = search(query);
+    const order = new Map(pages.map((page) => [page, 40 * ofGroups.filter((one) => one.has(page)).length]));
+    words = groups.flat().flatMap(({ word, terms }) => (isHangul(word) ? [withoutParticle(word)] : /\s/.test(word) ? [word] : [word, ...terms]));
+    const own = (name) => (name.startsWith("ko/") === korean ? 100 : korean && !docnames.includes(`ko/${name}`) ? 50 : 0);
     const results = pages.map((page) => {
-      const matches = found.map((one) => one.get(page)), name = docnames[page];
+      const matches = ofGroups.map((one) => one.get(page)).filter(Boolean), name = docnames[page];
       const heading = matches.every(({ place }) => place === "title") ? undefined
         : outlineOf(page).headings.map((one) => ({ ...one, count: matches.filter(({ headings }) => headings.some(({ anchor }) => anchor === one.anchor)).length })).filter(({ count }) => count).sort((a, b) => b.count - a.count)[0];
-      const score = matches.reduce((sum, match) => sum + match.score, 0) + KINDS.find(([pattern]) => pattern.test(name))[1] + own(name);
+      const score = matches.reduce((sum, match) => sum + match.score, 0) + KINDS.find(([pattern]) => pattern.test(name))[1] + own(name) + order.get(page) - 40 * ofGroups.length;
       return [name, heading ? `${titles[page]} > ${heading.title}` : titles[page], heading ? `#${heading.anchor}` : "", null, score, filenames[page], "text"];
     });
     const terms = named(query);
@@ -95,6 +146,7 @@ window.texts = {};
         if (!results.some(([name, , anchor]) => name === result[0] && anchor === result[2])) results.push(result);
       }
     }
+    [note, isEmpty] = [results.length ? remark : "", !results.length];
     return results.sort((a, b) => a[4] - b[4] || b[0].localeCompare(a[0]));
   };
 
@@ -124,7 +176,17 @@ window.texts = {};
     }
     return texts.get(page);
   };
+  // Beside the number of results: what was corrected, or where to go if there are none.
+  const annotate = () => {
+    const status = list.querySelector(".search-summary:not([data-done])");
+    if (!status?.textContent) return;
+    status.dataset.done = "";
+    if (!isEmpty) return status.prepend(note);
+    const link = Object.assign(document.createElement("a"), { href: korean ? "ko/guides.html" : "guides.html", textContent: korean ? "어느 안내서를 볼까?" : "Which guide for me?" });
+    status.replaceChildren(korean ? "찾은 문서가 없습니다. 단어 하나로 검색하거나 다음 문서를 보세요. " : "Nothing found. Try one word, or ", link);
+  };
   new MutationObserver(() => {
+    annotate();
     for (const item of list.querySelectorAll("li.kind-text:not([data-done])")) {
       const [page, anchor = ""] = item.querySelector("a").getAttribute("href").split(/(?=#)/);
       item.dataset.done = "";

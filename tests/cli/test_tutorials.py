@@ -28,6 +28,8 @@ NOT_RUN = {
     "regard serve": "does not end by itself; tests/serving asks servers",
     "curl": "needs a server; tests/serving/test_server_docs.py asks one",
     "python -m http.server": "does not end by itself; the standard library's",
+    "pip install": "needs a network; tests/test_wheel.py installs the wheel",
+    "python tools/build_library.py wasm": "needs a compiler, which pip gets; .ci/run does it before the tests",
 }
 """Commands that no test here runs, and why."""
 LINES = 120
@@ -176,6 +178,20 @@ def test_strings_become_pairs_and_open_strings_lines(regard: Command) -> None:
     assert [json.loads(line) for line in Path("open.jsonl").read_text(encoding="utf-8").splitlines()] == [
         {"text": 'Open "file" 7 of %d\n'}
     ]
+
+
+@pytest.mark.parametrize(
+    ("source", "before", "after"), [("  Open %d\\n", "  ", "\\n"), ("\\n", "", "\\n"), ("Open %d", "", "")]
+)
+def test_a_draft_gets_the_white_space_of_its_source(regard: Command, source: str, before: str, after: str) -> None:
+    prepare("strings.md")
+    Path("ko.po").write_text(f'{PO}#, c-format\nmsgid "{source}"\nmsgstr ""\n', encoding="utf-8")
+    draft = "%d 열기" if "%d" in source else ""
+    Path("drafts.jsonl").write_text(json.dumps({"text": f" {draft}\n\n", "doubtful": False}), encoding="utf-8")
+    run(regard, list(lines_of("strings.md"))[4])
+    assert f'msgstr "{before}{draft}{after}"' in Path("ko.new.po").read_text(encoding="utf-8")
+    if shutil.which("msgfmt"):
+        subprocess.run(["msgfmt", "--check-format", "--output-file", "ko.mo", "ko.new.po"], check=True)
 
 
 PLURALS = """msgid ""

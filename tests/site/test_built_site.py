@@ -57,6 +57,27 @@ WISHES = {
         "error bars": "comparison",
         "resume training": "training",
         "classroom": "tutorials/lesson",
+        "install": "install",
+        "install on windows": "install",
+        "getting started": "install",
+        "quick start": "install",
+        "beginner": "tutorials/translator",
+        "lesson plan": "tutorials/lesson",
+        "small language": "language",
+        "low-resource": "language",
+        "how many sentences": "tutorials/translator",
+        "3,000 sentences": "tutorials/translator",
+        "3000 sentences": "tutorials/translator",
+        "3,000": "tutorials/translator",
+        "privacy": "tutorials/strings",
+        "confidentiality": "tutorials/strings",
+        "is my data sent anywhere": "tutorials/strings",
+        "atention": "attention",
+        "tranlation": "translation",
+        "transformr": "models",
+        "tranlation server": "server",
+        "50 minutes": "tutorials/lesson",
+        "BLEU of zzyzx": "comparison",
     },
     "search-ko.html": {
         "오프라인": "ko/tutorials/phone",
@@ -71,6 +92,19 @@ WISHES = {
         "빔 서치": "ko/translation",
         "수업에서": "ko/tutorials/lesson",
         "현지화": "ko/tutorials/strings",
+        "설치": "ko/install",
+        "시작하기": "ko/install",
+        "초보자": "ko/tutorials/translator",
+        "50분 수업": "ko/tutorials/lesson",
+        "50분": "ko/tutorials/lesson",
+        "3,000": "ko/tutorials/translator",
+        "어텐션이란": "ko/attention",
+        "어탠션": "ko/attention",
+        "핸드폰": "ko/tutorials/phone",
+        "트랜스포머": "ko/models",
+        "소수 언어": "ko/language",
+        "문장이 몇 개": "ko/tutorials/translator",
+        "개인 정보": "ko/tutorials/strings",
     },
 }
 """Searches by wish, in words that the page may not have, and the page that is among the first three results."""
@@ -155,6 +189,9 @@ def test_the_page_of_numbers_is_there_in_both_languages(site: Path, name: str) -
     text = (site / name).read_text(encoding="utf-8")
     assert f'<html lang="{"ko" if name.startswith("ko/") else "en"}"' in text
     assert len(text.encode()) < LARGEST
+    (link,) = re.findall(r'<main>\s*<p><a href="([^"]+)">', text)
+    assert link == "tutorials/lesson.html"
+    assert ((site / name).parent / link).is_file()
 
 
 def test_pages_are_small(site: Path, pages: dict[str, _Page]) -> None:
@@ -237,6 +274,50 @@ def test_a_result_shows_the_words_in_their_text(site: Path, context: Any, axe: s
     find = "word => Search._performSearch(...Search._parseQuery(word)).length"
     for word in ("constructor", "__proto__", "(", "c++ \\", "\U0001f600", " ", "a" * 5000, "한" * 2000):
         assert page.evaluate(find, word) >= 0, word
+    page.close()
+
+
+def test_an_empty_result_leads_to_the_guides_and_a_correction_is_named(site: Path, context: Any) -> None:
+    page = context.new_page()
+    for start, word, link, corrected in (
+        ("search.html", "atention", "guides.html", "attention"),
+        ("search-ko.html", "어탠션", "ko/guides.html", "어텐션"),
+    ):
+        page.goto(f"{(site / start).as_uri()}?q=퉤퉤")
+        page.locator(f".search-summary a[href='{link}']").wait_for()
+        assert page.locator("#search-results li").count() == 0
+        page.goto(f"{(site / start).as_uri()}?q={word}")
+        page.locator(".search-summary", has_text=corrected).wait_for()
+        pages = page.evaluate(f"Search._performSearch(...Search._parseQuery('{word}')).map(([name]) => name).reverse()")
+        is_own = [name.startswith("ko/") == start.endswith("-ko.html") for name in pages if "/python" not in name]
+        assert is_own.index(False) > 5, "the reader's own language first"
+    page.close()
+
+
+@pytest.mark.parametrize("start", ["search.html", "search-ko.html"])
+def test_no_excerpt_shows_tags(site: Path, context: Any, start: str) -> None:
+    page = context.new_page()
+    page.goto(f"{(site / start).as_uri()}?q=수업")
+    page.locator("#search-results li p.summary").first.wait_for()
+    assert not [text for text in page.locator("p.summary").all_text_contents() if re.search(r"</?[a-z]+[ >]", text)]
+    for path in (site / "_static" / "texts").rglob("tutorials/*.js"):
+        assert not re.search(r"<a |</a>", path.read_text(encoding="utf-8")), path
+    page.close()
+
+
+@pytest.mark.parametrize("name", ["comparison.html", "ko/comparison.html"])
+def test_a_page_that_is_opened_from_a_search_marks_the_words_outside_of_its_pictures(
+    site: Path, context: Any, name: str
+) -> None:
+    page = context.new_page()
+    errors = list[str]()
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    page.goto((site / name).as_uri())
+    page.evaluate("localStorage.setItem('sphinx_highlight_terms', 'p')")  # as the page of results does
+    page.reload()
+    page.locator("article .highlighted").first.wait_for()
+    assert errors == []
+    assert page.locator("svg .highlighted").count() == 0
     page.close()
 
 
@@ -328,4 +409,14 @@ def test_pages_are_accessible(site: Path, context: Any, axe: str, name: str) -> 
             violations = page.evaluate("axe.run(document, {resultTypes: ['violations']}).then(r => r.violations)")
             assert [(v["id"], v["nodes"][0]["html"]) for v in violations] == [], f"{width} {scheme}"
         assert page.evaluate("document.documentElement.scrollWidth") <= width
+    page.close()
+
+
+@pytest.mark.parametrize("name", ["glossary", "ko/glossary", "reference/commands", "comparison", "ko/comparison"])
+def test_tables_fit_a_phone(site: Path, context: Any, name: str) -> None:
+    page = context.new_page()
+    page.set_viewport_size({"width": 400, "height": 900})
+    page.goto((site / f"{name}.html").as_uri())
+    widths = "[...document.querySelectorAll('.table-wrapper')].map(node => [node.scrollWidth, node.clientWidth])"
+    assert [pair for pair in page.evaluate(widths) if pair[0] > pair[1]] == []
     page.close()

@@ -169,10 +169,12 @@ class Diagram:
         name = words("decoder: {count} layers" if layers else "" if self.data.states else "decoder", count=layers)
         boxes = {0.0: before, self.own: name, self.output: words("output layer, softmax"), self.next: chosen}
         boxes |= {self.output - 36: ""} if self.before else {}
-        for y, nearest in ((24.0, self.own), (self.own + 24, self.output - 36 * self.before)):
+        for y, nearest in ((24.0, self.own), (self.own + 24, self.output - 36 * self.before))[self.before :]:
             yield from arrow((middle, y), (middle, nearest), muted)
         yield from self._own_state(None if t is None else t - self.before, self.own)
-        if self.before:
+        if self.before:  # the word before enters the new state, not the one that attends
+            yield Polyline(((WIDTH - MARGIN, 12.0), (WIDTH - 10, 12.0), (WIDTH - 10, self.output - 24)), muted, 1.0)
+            yield from arrow((WIDTH - 10, self.output - 24), (WIDTH - MARGIN, self.output - 24), muted)
             yield from arrow((middle, self.output - 12), (middle, self.output), muted)
             yield from self._own_state(t, self.output - 36)
         for y, text in boxes.items():

@@ -359,7 +359,7 @@ class BlockSteps:
         name, D = TEXTS["labels.joined"] if heads > 1 else context.name, call.input.shape[-1]
         columns = [[f"Z{head * heads // D}" for head in range(D)]] if heads > 1 else ((),)
         joined = Term(name, array(call.input), "B T D", self.names, columns, rule="as A·V", repeated=heads == 1)
-        z = _like(joined, result, "=", call.output)
+        z = _like(replace(joined, columns=((),)), result, "=", call.output)  # WO mixes the heads
         if isinstance(layer, nn.Linear):
             text = _worded("output", heads=TEXTS["join"].fill(count=heads) if heads > 1 else "")
             weights = _weights(layer, "O", "D D")

@@ -27,11 +27,11 @@ HEAD = """# The claims of the notes, tried
 to implement. `regard lab NAME` tries one of them on your machine; `--korean` writes everything in Korean, and Ctrl-C
 keeps what is done.
 
-- `--full`, as here, takes at most ten minutes on two cores. Each model is trained at three learning rates or more (the
-  sweep goes on while the last rate is the best, or nothing is learnt), and with three seeds at its best one, chosen by
-  the first seed's validation score.
-- `--quick` takes at most three: it trains one seed of each model at the best rate of the results below, which are
-  part of the package, and puts it beside them.
+- `--full`, as here, is meant for ten minutes on two quiet cores. Each model is trained at three learning rates or more
+  (the sweep goes on while the last rate is the best, or nothing is learnt), and with three seeds at its best one, which
+  the first seed's validation score chooses.
+- `--quick` is meant for three: it trains one seed of each model at the best rate of the results below, which are part
+  of the package, and puts it beside them. Neither time has been measured at rest since experiments are sweeps.
 
 A part of a claim **holds** if every seed of one model is above every seed of the other, and their means are 1 chrF
 apart at least. Of three against three seeds, chance does that once in twenty times: one or two of the parts on this

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 @app.command()
 def lab(
     name: Annotated[str, typer.Argument(help="An experiment; without one, the list of all.")] = "",
-    quick: Annotated[bool, typer.Option("--quick", help="At most 3 minutes on two cores, one seed (default).")] = False,
-    full: Annotated[bool, typer.Option("--full", help="At most 10 minutes on two cores, three seeds.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="Meant for 3 minutes, one seed (default).")] = False,
+    full: Annotated[bool, typer.Option("--full", help="Meant for 10 minutes, three seeds.")] = False,
     korean: Annotated[bool, typer.Option("--korean", help="In Korean.")] = False,
     out: Annotated[Path | None, typer.Option(help="Folder to write; lab/NAME-quick or -full if left out.")] = None,
     seed: Annotated[int, typer.Option(min=0, max=2**63 - 4, help="The first seed.")] = 1,
@@ -62,7 +62,7 @@ def _list(language: Language) -> Iterator[str]:
     width = max(map(len, EXPERIMENTS))
     for experiment in EXPERIMENTS.values():
         yield f"{experiment.name.ljust(width)}  {experiment.claim.by(language)} ({experiment.source})"
-    how = Text("at most 3 minutes; with --full at most 10", "길어도 3분이며, --full은 10분입니다")
+    how = Text("meant for 3 minutes on two cores; --full for 10", "코어 두 개로 3분, --full은 10분이 목표입니다")
     yield f"\nregard lab NAME{' --korean' * (language == 'ko')}: {how.by(language)}"
 
 

@@ -149,7 +149,7 @@ def _cached_spans(line: str, own: Any) -> Sequence[Span]:
     matches = own.finditer(line) if own else ()
     places = sorted((Span(each.start(), each.end(), "own") for each in matches if each[0]), reverse=True)
     while at < len(line):
-        # What is found ahead is kept until it is passed: looking for it at each span would take quadratic time.
+        # A match ahead is kept until it is passed: a new search for it at each span would take quadratic time.
         if match and match.start < at:
             if sign := _SIGN.search(line, at):
                 second = max(at, line.rfind(" ", at, sign.start()))

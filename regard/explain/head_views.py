@@ -63,7 +63,7 @@ def draw_heads(translator: Translator, explanation: Explanation, options: HeadOp
 
         weights = np.stack([readings.words(layer, head - 1, shifted).weights[word] for head in heads])
         return HeadArcs(rows, columns, word, weights, heads, f"“{rows[word]}”: {title}")
-    return _panels(explanation, layer, shifted, heads, (rows, columns), title)
+    return _panels(explanation, layer, shifted, heads, title)
 
 
 def _layer(translator: Translator, readings: Readings, options: HeadOptions) -> tuple[str | None, bool]:
@@ -79,7 +79,7 @@ def _layer(translator: Translator, readings: Readings, options: HeadOptions) -> 
     return names[-1], False
 
 
-def _words(readings: Readings, role: Role) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _words(readings: Readings, role: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the words that attend, and those that are attended to."""
     rows = readings.source_text if role == "encoder" else readings.target_text
     return rows, readings.target_text if role == "decoder" else readings.source_text
@@ -99,20 +99,14 @@ def _place(word: str, line: Sequence[str], causes: list[str]) -> int:
     return 0
 
 
-def _panels(
-    explanation: Explanation,
-    layer: str,
-    shifted: bool,
-    heads: Sequence[int],
-    sides: tuple[tuple[str, ...], tuple[str, ...]],
-    title: str,
-) -> Heads:
+def _panels(explanation: Explanation, layer: str, shifted: bool, heads: Sequence[int], title: str) -> Heads:
     """Return heads side by side; if measured, the agreement of cross-attention with attributions beside each name."""
     from regard.evaluation.faithfulness import agreement, format_correlation
     from regard.visualisation import Alignment, Heads
 
-    readings, (rows, columns), alignments = explanation.translation.readings, sides, []
+    readings, alignments = explanation.translation.readings, []
     assert readings is not None, "readings were requested"
+    rows, columns = _words(readings, readings.roles[layer])
     attributions = explanation.data.attributions if readings.roles[layer] == "cross" else None
     for head in heads:
         read, note = readings.words(layer, head - 1, shifted), ""

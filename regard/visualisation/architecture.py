@@ -107,10 +107,8 @@ def connections(architecture: Architecture) -> Iterator[Connection]:
                 yield Connection(Place(side, n - part.around - 1), Place(side, n), "around")
             yield from (Connection(Place(side, n - far), Place(side, n), "also") for far in part.also)
             if part.before is not None:
-                taker = parts[n - part.before]
-                end = Place(
-                    side, n - part.before, 0 if taker.opens else -1, len(taker.opens[0]) - 1 if taker.opens else 0
-                )
+                end, opened = Place(side, n - part.before), parts[n - part.before].opens
+                end = end._replace(row=0, column=len(opened[0]) - 1) if opened else end
                 yield Connection(Place(side, n), end, "before")
 
 
@@ -214,12 +212,8 @@ def _connection(connection: Connection, boxes: dict[Place, Box], decoder: list[P
     elif kind == "also":
         path = [(one.x, low), (one.x - FRAME * 0.67, low), (one.x - FRAME * 0.67, high), (other.x, high)]
     elif kind == "before":
-        edge, tip = (right, other.x + other.width) if is_decoder else (one.x, other.x)
-        x, high, paint = (
-            edge + FRAME * (1 if is_decoder else -0.67),
-            high - 0.15 * other.height,
-            "s1" if is_decoder else "s0",
-        )
+        edge, tip, aside = (right, other.x + other.width, 1) if is_decoder else (one.x, other.x, -0.67)
+        x, high, paint = edge + FRAME * aside, high - 0.15 * other.height, "s1" if is_decoder else "s0"
         path = [(edge, low), (x, low), (x, high), (tip, high)]
         yield Text(x + 5, low + 4, "t − 1" if is_decoder else "", SMALL, paint)
     else:

@@ -1,6 +1,7 @@
 """All heads of one word at once: arcs from the word to every word that it attends to, a colour for each head.
 
 As in the appendix of Vaswani et al. 2017: beside each word stands a square for each head, as strong as its weight.
+The largest weight of each head is written after its word.
 """
 
 from __future__ import annotations
@@ -56,8 +57,8 @@ def layout_head_arcs(arcs: HeadArcs) -> Figure:
     squares = len(arcs.heads) * SQUARE + 10
     left = MARGIN + max(min(MAX_WORD, measure(word, SIZE)) for word in arcs.queries) + 14
     right = left + BETWEEN
-    width = right + 12 + squares + max(min(MAX_WORD, measure(word, SIZE)) for word in arcs.keys) + MARGIN
-    caption = words("a line and a square are as strong as the weight of their head")
+    width = drawing.right_edge(_words(arcs, left, right + 12 + squares, [0.0, 0.0])) + MARGIN
+    caption = words("a line and a square are as strong as the weight of their head; its largest is written out")
     header, header_height = drawing.header_lines(arcs.title, caption, width - 2 * MARGIN)
     top = MARGIN + header_height + 8
     rows = max(len(arcs.queries), len(arcs.keys))
@@ -93,9 +94,7 @@ def _arcs(arcs: HeadArcs, left: float, right: float, tops: list[float]) -> Itera
         shift = (head - (len(arcs.heads) - 1) / 2) * min(2.6, 18 / len(arcs.heads))
         end = tops[1] + (key + 0.5) * ROW
         points = drawing.curve((left, start + shift), (right, end + shift), 16)
-        number = words("head {head}", head=arcs.heads[head])
-        hint = f"{number}: {arcs.queries[arcs.word]} → {arcs.keys[key]} {weight:.3f}"
-        yield Polyline(points, f"s{head}", 0.6 + 5.4 * weight, hint)
+        yield Polyline(points, f"s{head}", 0.6 + 5.4 * weight, _hint(arcs, head, key))
 
 
 def _words(arcs: HeadArcs, left: float, right: float, tops: list[float]) -> Iterator[Mark]:
@@ -106,21 +105,31 @@ def _words(arcs: HeadArcs, left: float, right: float, tops: list[float]) -> Iter
         if is_word:
             width = measure(text, SIZE)
             yield Box(left - 14 - width, y - ROW / 2 + 2, width + 8, ROW - 4, "ink", outline=1.5)
+    strongest = arcs.weights.argmax(1)
     for number, word in enumerate(arcs.keys):
-        y = tops[1] + (number + 0.5) * ROW + MIDLINE * SIZE
-        paint = "ink" if arcs.weights[:, number].max() >= LEAST else "muted"
-        yield Text(right, y, elide(word, SIZE, MAX_WORD), SIZE, paint)
+        y, text = tops[1] + (number + 0.5) * ROW + MIDLINE * SIZE, elide(word, SIZE, MAX_WORD)
+        yield Text(right, y, text, SIZE, "ink" if arcs.weights[:, number].max() >= LEAST else "muted")
+        x = right + measure(text, SIZE) + 10
+        for head in np.flatnonzero(strongest == number):
+            weight = f"{arcs.weights[head, number]:.2f}"
+            yield Text(x, y, weight, SIZE, f"s{head}", hint=_hint(arcs, int(head), number))
+            x += measure(weight, SIZE) + 8
 
 
 def _squares(arcs: HeadArcs, x: float, top: float) -> Iterator[Box]:
     """Draw for each key a square for each head, filled from its foot by the share of its weight."""
     for (head, key), weight in np.ndenumerate(arcs.weights):
         left, y, side = x + head * SQUARE, top + (key + 0.5) * ROW - SQUARE / 2, SQUARE - 2
-        hint = f"{words('head {head}', head=arcs.heads[head])}: {arcs.keys[key]} {weight:.3f}"
+        hint = _hint(arcs, head, key)
         yield Box(left, y, side, SQUARE, "grid", hint, outline=1.0)
         if weight >= LEAST:
             filled = float(min(1.0, weight)) * SQUARE
             yield Box(left, y + SQUARE - filled, side, filled, f"s{head}", hint)
+
+
+def _hint(arcs: HeadArcs, head: int, key: int) -> str:
+    name = words("head {head}", head=arcs.heads[head])
+    return f"{name}: {arcs.queries[arcs.word]} → {arcs.keys[key]} {arcs.weights[head, key]:.3f}"
 
 
 def _description(arcs: HeadArcs) -> str:

@@ -117,6 +117,17 @@ def test_a_wide_matrix_keeps_the_arrow_keys_for_scrolling(browser: Any, tmp_path
     assert page.evaluate("document.documentElement.scrollWidth") == 400
 
 
+def test_eight_heads_side_by_side_fit_a_screen(browser: Any, tmp_path: Path) -> None:
+    path = tmp_path / "heads.html"
+    path.write_text(walkthrough_block("I go home", size=16, heads=8).page(), encoding="utf-8")
+    page = browser.new_context(viewport={"width": 1280, "height": 800}).new_page()
+    page.goto(path.as_uri() + "#step-11")
+    boxes = page.locator("section:visible .scroll")
+    assert boxes.count() == 3
+    assert boxes.evaluate_all("boxes => boxes.map(box => box.scrollWidth - box.clientWidth)") == [0, 0, 0]
+    assert page.locator("section:visible td").first.evaluate("cell => parseFloat(getComputedStyle(cell).fontSize)") > 12
+
+
 @pytest.mark.parametrize("language", [pytest.param("en", marks=pytest.mark.slow), "ko"])
 def test_the_page_fits_a_phone(open_block: Any, language: str) -> None:
     page = open_block(language, viewport={"width": 400, "height": 800}, has_touch=True, color_scheme="dark")

@@ -214,9 +214,8 @@ def _image_encoder(side: Any, settings: Any, _: int, seen: set[int], image: Sequ
     stacks = [_single("image", words("{size} pixels", size=pixels) if pixels else "pixels", 0, "input")]
     if s.kind == "resnet":
         backbone = side.backbone
-        stacks.append(
-            _single("convolution", words("stem, {width} channels", width=s.width), count(backbone.conv1, backbone.bn1))
-        )
+        stem = words("stem, {width} channels", width=s.width)
+        stacks.append(_single("convolution", stem, count(backbone.conv1, backbone.bn1)))
         for stage, depth in enumerate(s.depths):
             blocks = count(getattr(backbone, f"layer{stage + 1}"))
             detail = f"{depth} × {s.block}, {s.width * 2**stage}"

@@ -126,11 +126,8 @@ def _attributions(translator: Translator, text: str, readings: Readings) -> Attr
         return None
     target = translator.tokenizer.target.ids(readings.target)[:-1]
     measured = measure_faithfulness(translator, text, target, readings, alignment_choice(translator, readings))
-    weights, agreement = (
-        (measured.gradient, measured.erasure),
-        (measured.gradient_agreement, measured.erasure_agreement),
-    )
-    return Attributions(("gradient × input", "word erasure"), weights, agreement)
+    agreement = measured.gradient_agreement, measured.erasure_agreement
+    return Attributions(("gradient × input", "word erasure"), (measured.gradient, measured.erasure), agreement)
 
 
 @torch.inference_mode()

@@ -17,7 +17,8 @@ LINES, DOT, LABEL = 4, 4.0, 90.0  # grid lines on each side of the middle; half 
 CAPTION = (
     "Left: the encoder's states h, in a plane of their space. Right: where W ({sizes} weights) puts them, and the "
     "decoder's states as arrows. The further a point lies along an arrow, the higher its score. The right plane holds "
-    "{share} of the differences between scores; W maps the left plane onto it."
+    "{share} of the differences between scores; W maps the left plane onto it. The rest can turn the order round: for "
+    "{turned} of {count} arrows the highest score of the model is that of another point."
 )
 
 
@@ -34,8 +35,11 @@ def layout_linear_map(
     turn, stretch, across = np.linalg.svd(base @ matrix, full_matrices=False)
     change = turn * stretch @ turn.T  # symmetric, of the left plane turn @ across: the grid is stretched, not turned
     before, arrows, scores = keys @ (turn @ across).T, queries @ base.T, queries @ matrix @ keys.T
-    lost = np.square(scores - arrows @ (before @ change).T).sum() / max(1e-12, np.square(scores).sum())
-    width, caption = 2 * MARGIN + 2 * SIDE + BETWEEN, words(CAPTION, sizes=f"{M} × {N}", share=f"{1 - lost:.0%}")
+    planar = arrows @ (before @ change).T
+    share = f"{1 - np.square(scores - planar).sum() / max(1e-12, np.square(scores).sum()):.0%}"
+    turned = int((scores.argmax(1) != planar.argmax(1)).sum())
+    caption = words(CAPTION, sizes=f"{M} × {N}", share=share, turned=turned, count=len(queries))
+    width = 2 * MARGIN + 2 * SIDE + BETWEEN
     header, height = drawing.header_lines(title, caption, width - 2 * MARGIN)
     top, groups = MARGIN + height + 34, [Group("header", header)]
     steps = np.eye(2) * np.abs(before).max(initial=1e-9) / LINES

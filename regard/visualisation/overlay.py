@@ -96,9 +96,8 @@ class Overlay:
         maps: Any = np.asarray(self.maps, dtype=np.float64)
         shape = (len(self.words), *self.image.grid)
         if not self.words or maps.shape != shape:
-            raise UsageError(
-                f"wanted weights (words, rows, columns) of shape {shape}, at least one word; got {maps.shape}"
-            )
+            wanted = f"wanted weights (words, rows, columns) of shape {shape}, at least one word"
+            raise UsageError(f"{wanted}; got {maps.shape}")
         if not (np.isfinite(maps).all() and maps.min() >= -1e-6):
             raise UsageError("weights must be finite and not negative")
         object.__setattr__(self, "words", tuple(clean(word) for word in self.words))
@@ -156,8 +155,7 @@ def layout_overlay(overlay: Overlay) -> Figure:
         row, column = divmod(number, columns)
         x, y = MARGIN + column * step_x, top + row * step_y
         if number:
-            marks = tuple(_panel(overlay, number - 1, x, y, step_x - GAP))
-            groups.append(Group(f"word-{number}", marks))
+            groups.append(Group(f"word-{number}", tuple(_panel(overlay, number - 1, x, y, step_x - GAP))))
         else:
             image = Raster(x, y + LABEL * LINE_HEIGHT, width, height, overlay.image.file())
             groups.append(Group("image", (image,)))

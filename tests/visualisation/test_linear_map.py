@@ -55,6 +55,14 @@ def test_the_caption_says_how_much_the_planes_hold() -> None:
 
 
 @pytest.mark.parametrize("seed", range(4))
+def test_the_caption_counts_the_arrows_whose_highest_score_is_elsewhere(seed: int) -> None:
+    figure, scores = drawn(7, 9, seed)
+    products = tips(figure) @ points(figure, 2).T
+    turned = (products.argmax(1) != scores.argmax(1)).sum()
+    assert f"for {turned} of 3 arrows the highest score of the model is that of another point" in figure.description
+
+
+@pytest.mark.parametrize("seed", range(4))
 def test_a_symmetric_map_leads_from_the_left_plane_to_the_right(seed: int) -> None:
     figure, _ = drawn(6, 8, seed)
     before, after = points(figure, 1), points(figure, 2)

@@ -30,7 +30,7 @@ def encoding_heading(data: ExplanationData, step: int) -> str:
     if step == S - 1:
         return words("Encoder: all is read; the outlined states are handed over to the decoder")
     read = [tokens[step], tokens[S - 1 - step]][: data.states.directions]
-    return words("Encoder: it reads ") + words(", from the end ").join(token_label(token) or "␣" for token in read)
+    return words("Encoder: it reads ") + words(", from the end ").join(map(token_label, read))
 
 
 def reading_height(data: ExplanationData) -> float:

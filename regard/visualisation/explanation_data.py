@@ -185,7 +185,7 @@ def _cross_attention(readings: Readings, layer: str) -> tuple[np.ndarray, np.nda
 
 def page_data(data: ExplanationData, title: str = "", langs: tuple[str, str] = ("", "")) -> dict[str, Any]:
     """Convert an explanation to the JSON values that page.js reads; `docs/visualisation.md` lists the keys."""
-    layers = [*data.layers, *_attribution_layers(data.attributions)]
+    layers, states = [*data.layers, *_attribution_layers(data.attributions)], data.states.tokens if data.states else ()
     sides = {"source": data.source, "target": data.target}
     steps = FINE if sum(layer.weights.size for layer in layers) < MAX_FINE else COARSE
     return {
@@ -202,7 +202,7 @@ def page_data(data: ExplanationData, title: str = "", langs: tuple[str, str] = (
         "weights": _packed(layers, steps),
         "shown_head": [data.shown_head.layer, data.shown_head.head, data.shown_head.shifted],
         "steps": [_step(step) for step in data.steps],
-        "states": states_data(data.states, [token_label(token) for token in data.states.tokens] if data.states else ()),
+        "states": states_data(data.states, [token_label(token) * (token != "▁") for token in states]),
         "agreement": _agreement(data.attributions),
         "links": sorted(data.links),
         "facts": {clean(name): clean(value) for name, value in data.facts.items()},
@@ -273,5 +273,5 @@ def _is_right_to_left(words: Sequence[str]) -> bool:
 
 
 def token_label(token: str) -> str:
-    """Return a token for display by itself: without its mark for a space; the end of the sentence as "(end)"."""
-    return words("(end)") if token == "</s>" else _token_text(token).strip()
+    """Return a token for display by itself: without its mark for a space, or as "(space)"; the last one as "(end)"."""
+    return words("(end)") if token == "</s>" else _token_text(token).strip() or words("(space)")

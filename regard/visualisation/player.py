@@ -20,6 +20,7 @@ from regard.visualisation.overlay import veiled
 
 SIZE, NODE_SIZE, HEADING_SIZE = 15.0, 12.0, 11.0
 ROW, DENSE_ROW = 26.0, 22.1  # pixels of a line of words; of a row of the tree
+APART, CLOSE = 12.0, 5.0  # pixels between words, and between the tokens of a word
 COLUMN, COLUMNS = 90.0, 8  # of the tree: pixels, and how many steps are in view
 IMAGE = 230.0  # pixels of the longer side of an image
 HEADINGS = {
@@ -84,7 +85,7 @@ def _frame(data: ExplanationData, t: int, text: str) -> Figure:
 def _sections(data: ExplanationData, t: int) -> list[Section]:
     words_of = data.target_words
     goes_on = [p > 0 and word == words_of[p - 1] for p, word in enumerate(words_of)]
-    output = _wrapped([token_label(token) or "␣" for token in data.tokens[:-1]], goes_on)
+    output = _wrapped([token_label(token) * (token != "▁") for token in data.tokens[:-1]], goes_on)
     rows = max(len(step.nodes) for step in data.steps)
     diagram = Diagram(data)
     return [
@@ -108,14 +109,14 @@ def _image_sections(data: ExplanationData, t: int) -> list[Section]:
 
 def _wrapped(texts: Sequence[str], goes_on: Sequence[bool]) -> list[Slot]:
     """Place texts side by side, in as many lines as they need; tokens of a word close together."""
-    x, y, slots = MARGIN, 0.0, []
+    right, y, slots = MARGIN - APART, 0.0, list[Slot]()
     for text, is_close in zip(texts, goes_on, strict=False):
-        x, text = x - 10 * is_close, elide(text, SIZE, WIDTH / 3)
-        width = measure(text, SIZE) / 1.1 + 10
-        if x + width > WIDTH - MARGIN and x > MARGIN:
+        x, text = right + (CLOSE if is_close else APART), elide(text, SIZE, WIDTH / 3)
+        width = measure(text, SIZE) / 1.1
+        if x + width > WIDTH - MARGIN and slots:
             x, y = MARGIN, y + ROW
         slots.append((x, y, width, text))
-        x += width + 2
+        right = x + width
     return slots
 
 
@@ -129,7 +130,7 @@ def _output(tokens: Sequence[Slot], t: int) -> Iterator[Mark]:
     for p, (x, y, width, text) in enumerate(tokens[: t + 1]):
         yield Text(x + width / 2, y + ROW / 2 - 1.5 + MIDLINE * SIZE, text, SIZE, "ink", "middle")
         if p == t:
-            yield Box(x, y, width, ROW - 3, "ink", outline=1.5)
+            yield Box(x - 3, y, width + 6, ROW - 3, "ink", outline=1.5)
 
 
 def _tree(data: ExplanationData, t: int) -> Iterator[Mark]:
@@ -165,4 +166,4 @@ def _branch(data: ExplanationData, number: int, node: SearchNode, end: tuple[flo
 
 
 def _node_label(node: SearchNode) -> str:
-    return "■" if node.fate == "ended" else elide(token_label(node.token) or "␣", NODE_SIZE, COLUMN - 24)
+    return "■" if node.fate == "ended" else elide(token_label(node.token), NODE_SIZE, COLUMN - 24)

@@ -14,6 +14,7 @@ from regard.visualisation import Alignment, ExplanationData, Heads, save
 from regard.visualisation.colours import colour
 from regard.visualisation.explanation_data import ShownHead
 from regard.visualisation.figure import Box, Polyline, Text
+from regard.visualisation.fonts import measure
 from regard.visualisation.heads import layout_heads
 from regard.visualisation.mechanism import HIGH, LEAST
 from regard.visualisation.player import layout_frames
@@ -53,6 +54,17 @@ def test_a_frame_shows_attention_candidates_output_and_tree(explanation: Callabl
     assert [text for text in texts["mechanism"] if text.startswith("0.")] == [f"{w:.2f}" for w in weights]
     bars = [mark.height for mark in groups["mechanism"] if isinstance(mark, Box) and mark.paint[0] == "w"]
     assert bars[:-2] == [pytest.approx(max(1.0, HIGH * w)) for w in weights], "the last two are candidates"
+
+
+def test_the_frame_of_a_token_stays_off_the_one_before(explanation: Callable[..., ExplanationData]) -> None:
+    pieces = {"tokens": ("▁bu", "ild", "▁", "b", "</s>"), "target_words": (0, 0, 1, 1, -1)}
+    for t, figure in enumerate(layout_frames(replace(explanation(4, 2, 1), **pieces))[1:-1]):
+        _, *marks = next(group.marks for group in figure.groups if group.name == "output")
+        *before, own = (mark for mark in marks if isinstance(mark, Text))
+        (frame,) = (mark for mark in marks if isinstance(mark, Box))
+        assert [text.text for text in (*before, own)] == ["bu", "ild", "", "b"][: t + 1], "a space is not a word"
+        assert all(text.x + measure(text.text, text.size) / 2.2 < frame.x for text in before)
+        assert frame.x < own.x - measure(own.text, own.size) / 2.2
 
 
 @pytest.mark.parametrize("directions", [1, 2])

@@ -24,7 +24,7 @@ TOP, FOOT = 66.0, 26.0  # pixels above and below the parts
 COLUMN, BETWEEN, FRAME = 262.0, 84.0, 12.0  # pixels: width of a part, distance of the sides, room of a frame
 TABLE = MARGIN + 2 * COLUMN + 3 * FRAME + BETWEEN + 44.0  # left edge of the table
 ROW, GAP = 42.0, 8.0  # pixels: the highest part, and between two of them
-SIZE, SMALL = 13.0, 11.0
+SIZE, SMALL = 13.0, 11.5
 
 
 @dataclass(frozen=True)
@@ -160,10 +160,10 @@ def _part(part: Part, box: Box) -> Iterator[Mark]:
     small = min(SMALL, size)
     yield from (box, Box(box.x, box.y, box.width, box.height, "rule", outline=1.0))
     weights, paint = f"{part.weights:,}" if part.weights else "", "ink" if part.role == "attention" else "muted"
-    room = COLUMN - 20 - measure(weights, small) - 8
+    room = COLUMN - 20 - measure(weights, small) - 5
     name = elide(words(part.name), size, room)
     yield Text(box.x + 10, middle + MIDLINE * size, name, size)
-    left = measure(name, size) + 10
+    left = measure(name, size) + 8
     detail = words(part.detail) if measure(words(part.detail), small) <= room - left else ""
     yield Text(box.x + 10 + left, middle + MIDLINE * small, detail, small, paint)
     yield Text(box.x + COLUMN - 10, middle + MIDLINE * small, weights, small, paint, "end")
@@ -171,7 +171,7 @@ def _part(part: Part, box: Box) -> Iterator[Mark]:
 
 def _inner(part: Part, place: Place, box: Box) -> Iterator[Mark]:
     """Draw a box of what is inside a part, in the hue of what it makes; several heads as several sheets."""
-    name, size = part.opens[place.row][place.column], min(SMALL + 1, box.height * 0.55)
+    name, size = part.opens[place.row][place.column], min(SMALL, box.height * 0.55)
     hue, sheets = HUES.get(name[:1], "s3"), 2 if name[0].isdigit() and not name.startswith("1 ") else 0
     width = box.width - 2.5 * sheets
     yield Box(box.x, box.y, width, box.height, hue, outline=1.5)
@@ -193,7 +193,7 @@ def _frames(side: str, stacks: tuple[Stack, ...], placed: dict[Place, Box]) -> I
             x, top = placed[Place(side, parts[0])].x - FRAME + 2, boxes[-1].y - FRAME + 2
             foot = boxes[0].y + boxes[0].height + FRAME - 2 + room
             yield Box(x, top, COLUMN + 2 * FRAME - 4, foot - top, "muted", outline=1.5)
-            yield Text(x + COLUMN + 2 * FRAME - 13, top - 2, f"{stack.times}×", SMALL - 1)
+            yield Text(x + COLUMN + 2 * FRAME - 13, top - 2, f"{stack.times}×", SMALL)
 
 
 def _connection(connection: Connection, boxes: dict[Place, Box], decoder: list[Part]) -> Iterator[Mark]:
@@ -222,7 +222,7 @@ def _connection(connection: Connection, boxes: dict[Place, Box], decoder: list[P
         path = [(right, one.y + one.height / 2), (x, one.y + one.height / 2), (x, high)]
         path += [(middle, high), (middle, foot)] if opened else [(other.x, high)]
         if not end.column:
-            yield Text(x + 4, high - 6, words(decoder[end.part].source), SMALL - 1, "link")
+            yield Text(x + 4, high - 6, words(decoder[end.part].source), SMALL, "link")
     width = 2.0 if paint == "link" else 1.4
     if len(path) > 2:
         yield Polyline(tuple(path[:-1]), paint, width)

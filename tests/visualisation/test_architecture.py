@@ -72,6 +72,14 @@ def _overlap(one: tuple[float, ...], other: tuple[float, ...]) -> bool:
     return one[0] < other[2] and other[0] < one[2] and one[1] < other[3] and other[1] < one[3]
 
 
+def test_the_published_transformer_can_be_read_at_its_own_size() -> None:
+    settings = ModelSettings.parse(MODELS["transformer-published"], "model")
+    figure = layout_architecture(describe_architecture(settings, (8000, 8000), True, "transformer-published"))
+    texts = [mark for mark in figure.marks() if isinstance(mark, Text)]
+    assert min(text.size for text in texts) >= 11
+    assert [text.text for text in texts].count("joined, WO") == 2
+
+
 def test_what_the_encoder_hands_over_is_said() -> None:
     def sources(name: str) -> set[str]:
         settings = ModelSettings.parse(MODELS[name], name)

@@ -3,12 +3,12 @@
   const root = document.getElementById("try");
   if (!root) return;
   const part = (name) => root.querySelector(`[data-part=${name}]`);
-  const [input, output, figure, source, target, lines, message] =
-    ["input", "output", "figure", "source", "target", "lines", "message"].map(part);
+  const [input, output, figure, source, target, lines, hint, message] =
+    ["input", "output", "figure", "source", "target", "lines", "hint", "message"].map(part);
   const folder = new URL("translator/", document.currentScript.src);
   const korean = document.documentElement.lang === "ko";
   const FAINT = 0.04, WAIT = 60;
-  let translator, shown, timer;
+  let translator, shown, timer, chosen; // chosen: the word of the translation whose lines stay
 
   const script = (name) => new Promise((done, failed) => {
     const node = document.createElement("script");
@@ -43,6 +43,7 @@
     input.style.height = "auto";
     input.style.height = `${input.scrollHeight + 2}px`;
     figure.hidden = !text || !translator;
+    hint.hidden = true;
     if (figure.hidden) {
       output.textContent = "";
       message.hidden = false; // without a translator it says that the model is being loaded
@@ -85,16 +86,19 @@
       const best = weights.indexOf(Math.max(...weights));
       button.setAttribute("aria-label", `${text}: ${sourceWords.texts[best] ?? ""} ${Math.round(100 * (weights[best] ?? 0))} %`);
       for (const event of ["pointerenter", "focus"]) button.addEventListener(event, () => connect(row));
-      for (const event of ["pointerleave", "blur"]) button.addEventListener(event, () => connect());
+      for (const event of ["pointerleave", "blur"]) button.addEventListener(event, () => connect(chosen));
+      button.addEventListener("click", () => { chosen = chosen === row ? undefined : row; connect(chosen); });
       return button;
     }));
+    chosen = undefined;
     connect();
   }
 
   /** Draw the lines of one word of the translation, or of all. */
   function connect(only) {
     const box = lines.getBoundingClientRect();
-    const isCrowded = source.clientHeight > 1.6 * source.firstElementChild.clientHeight; // several rows of words: lines on demand
+    const isCrowded = [source, target].some((words) => words.clientHeight > 1.6 * words.firstElementChild.clientHeight);
+    hint.hidden = !isCrowded; // several rows of words: lines on demand
     const place = (node, edge) => { const at = node.getBoundingClientRect(); return [(at.left + at.right) / 2 - box.left, at[edge] - box.top]; };
     lines.setAttribute("viewBox", `0 0 ${box.width} ${box.height}`);
     lines.replaceChildren(...shown.weights.flatMap((weights, row) => ((only === undefined ? !isCrowded : only === row) ? weights : []).flatMap((weight, column) => {
@@ -109,10 +113,11 @@
     [...source.children].forEach((node, column) => {
       node.style.setProperty("--weight", only === undefined ? 0 : Math.round(100 * (shown.weights[only]?.[column] ?? 0)));
     });
+    [...target.children].forEach((node, row) => node.setAttribute("aria-pressed", row === chosen));
   }
 
   input.addEventListener("input", () => { clearTimeout(timer); timer = setTimeout(translate, WAIT); });
-  window.addEventListener("resize", () => { if (shown && !figure.hidden) connect(); });
+  window.addEventListener("resize", () => { if (shown && !figure.hidden) connect(chosen); });
   for (const chip of root.querySelectorAll("button[data-text]")) {
     chip.addEventListener("click", () => { input.value = chip.textContent; translate(); });
   }

@@ -345,6 +345,33 @@ def _check_the_translator(page: Any) -> None:
 
 
 @pytest.mark.parametrize("name", ["index.html", "ko/index.html"])
+def test_on_a_phone_a_long_sentence_has_the_lines_of_the_word_that_is_tapped(
+    site: Path, browser: Any, name: str
+) -> None:
+    phone = browser.new_context(viewport={"width": 400, "height": 800}, has_touch=True, is_mobile=True, offline=True)
+    page = phone.new_page()
+    page.goto((site / name).as_uri())
+    page.wait_for_selector("#try[data-loaded]")
+    hint, lines = page.locator("[data-part=hint]"), page.locator("[data-part=lines] path")
+    assert not hint.is_visible(), "all lines of a short sentence are drawn"
+    page.fill(
+        "#try-input", "선생님이 왔을 때 나는 도서관에서 책을 읽고 있었지만 아이는 집에서 빵을 먹고 이웃은 학교에 갔다"
+    )
+    hint.wait_for()
+    assert lines.count() == 0
+    word = page.locator("[data-part=target] button").nth(1)
+    word.tap()
+    page.evaluate("document.activeElement.blur()")  # as a phone does that gives no focus to what is tapped
+    page.set_viewport_size({"width": 400, "height": 740})  # as when its bars come back
+    assert lines.count() >= 1
+    assert word.get_attribute("aria-pressed") == "true"
+    word.tap()
+    page.evaluate("document.activeElement.blur()")
+    assert lines.count() == 0
+    phone.close()
+
+
+@pytest.mark.parametrize("name", ["index.html", "ko/index.html"])
 def test_the_start_page_translates_from_disk(site: Path, context: Any, name: str) -> None:
     page = context.new_page()
     page.goto((site / name).as_uri())

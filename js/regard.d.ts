@@ -164,6 +164,17 @@ export class Translator {
   encode(text: string): number[];
   /** Token ids of a text as the beginning of a translation. */
   encodeTarget(text: string): number[];
+  /** Whether a line has letters, or more pairs of neighbouring tokens, that training has not seen: it is probably translated wrongly. */
+  isStrange(text: string): boolean;
   /** Free the model. */
   close(): void;
 }
+
+/** Pairs of neighbouring source tokens that training has seen, as a Bloom filter in base64, and how many others a line may have. */
+export interface Familiar {
+  pairs: string;
+  most: number;
+}
+
+/** Whether token ids have more pairs of neighbours that no line of training has than is allowed; false if nothing is known. */
+export function hasUnseen(familiar: Familiar | undefined, ids: number[]): boolean;

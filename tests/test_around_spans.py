@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import pytest
 from small import SENTENCES, folder
 
-from regard.common.errors import LineError, LineWarning
+from regard.common.errors import LineError, LineWarning, UsageError
 from regard.data.copy_tokens import COPY_CHARACTERS
 from regard.data.mnemonics import insert_mnemonic
 from regard.data.spans import differing_spans
@@ -16,6 +16,7 @@ from regard.pipeline import RuntimeTranslator, Translator, load_translator
 from regard.pipeline.around_spans import translate_around_spans
 from regard.pipeline.translation import TranslatedPart, Translation
 from regard.runtime import native
+from regard.search.line_constraints import NO_CONSTRAINTS, Constraints
 from tests.runtime.pairs import maker
 
 pytestmark = pytest.mark.filterwarnings("ignore:the translation")
@@ -114,6 +115,21 @@ def test_lines_stay_whole_if_more_is_asked_for_or_nothing_is_to_be_kept(
         assert whole != [one.text for one in translator.translate(LINES)]
 
 
+def test_constraints_of_one_line_leave_the_spans_of_the_others(
+    translators: list[Translator | RuntimeTranslator],
+) -> None:
+    for translator in translators:
+        prefixed = [NO_CONSTRAINTS] * len(LINES)
+        prefixed[1] = Constraints(prefix="I")
+        whole = translator.translate(LINES[1], constraints=prefixed[1], keep=False)[0].text
+        expected = [one.text for one in translator.translate(LINES)]
+        expected[1] = whole
+        assert [one.text for one in translator.translate(LINES, constraints=prefixed)] == expected
+        assert "{name}" not in whole
+        with pytest.raises(UsageError, match="patterns of what to keep"):
+            translator.translate(LINES, constraints=prefixed, keep=["PDF"])
+
+
 def test_a_line_with_a_language_code_is_kept_in_one_part(translators: list[Translator | RuntimeTranslator]) -> None:
     for translator in translators:
         (one,) = translator.translate(f">>deu<< {SENTENCES[0]} {{x}}")
@@ -143,8 +159,10 @@ def test_only_what_is_said_of_the_translation_that_is_taken_is_a_warning() -> No
 
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        first, second = translate_around_spans(["at 20 now", "go"], translate, True, "", lambda text: [*map(ord, text)])
+        first, second = translate_around_spans(
+            ["at 20 now", "go"], translate, True, [True, True], "", lambda text: [*map(ord, text)]
+        )
     assert (first.text, second.text, first.repetition, caught) == ("at 20 now", "go", None, [])
     assert translated == ["at 20 now", "go", "at now"]
     with pytest.warns(LineWarning, match=r"repeats '2' 9 times|lacks '20'"):
-        translate_around_spans(["at 20 now"], translate, False, "", lambda text: [len(text)])
+        translate_around_spans(["at 20 now"], translate, False, [True], "", lambda text: [len(text)])

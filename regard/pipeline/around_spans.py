@@ -32,20 +32,24 @@ class _Outcome(NamedTuple):
     faults: int
 
 
-def checked_keep(keep: Keep, is_plain: bool) -> Keep:
-    """Return what is kept: nothing if more is asked for than a translation. Raises UsageError for patterns then."""
-    if not (is_plain or isinstance(keep, bool)):
+def checked_keep(keep: Keep, is_plain: bool, free: Sequence[bool]) -> Keep:
+    """Return what is kept in lines that are free of constraints: nothing if more is asked for than a translation.
+
+    Raises UsageError for patterns then, and for patterns of lines with constraints.
+    """
+    if not ((is_plain and all(free)) or isinstance(keep, bool)):
         raise UsageError("patterns of what to keep go with the best translation alone: leave nbest and the like out")
     return is_plain and keep
 
 
 def translate_around_spans(
-    lines: Sequence[str], translate: TranslateLines, keep: Keep, copies: str, encode: Encode
+    lines: Sequence[str], translate: TranslateLines, keep: Keep, free: Sequence[bool], copies: str, encode: Encode
 ) -> list[Translation]:
     """Translate lines; with `keep` those with spans around these. Warn of spans that are lost or invented.
 
-    `keep`: true, or what else to keep. `copies`: the characters of the model's copy tokens, by which it places the
-    spans itself. With `keep`, lines in capitals are read in the letters that the model knows, too, by its `encode`.
+    `keep`: true, or what else to keep, in lines that are `free` of constraints. `copies`: the characters of the model's
+    copy tokens, by which it places the spans itself. Kept lines in capitals are read in the letters that the model
+    knows, too, by its `encode`.
     """
 
     def cased(chosen: Sequence[str], owners: Sequence[int], links: bool) -> list[Translation]:
@@ -53,45 +57,43 @@ def translate_around_spans(
         translated = translate([case.line for case in known], owners, links)
         return [_restored(*item) for item in zip(translated, known, chosen, strict=True)]
 
-    if keep:
-        own = None if keep is True else own_pattern((keep,) if isinstance(keep, str) else tuple(keep))
-        labels = [strip_mnemonic(line, encode) for line in lines]
-        results, notes = _around_spans([line for line, _ in labels], cased, copies, own)
-        for index, (_, mnemonic) in enumerate(labels):
-            if mnemonic:
-                results[index] = _with_mnemonic(results[index], lines[index], mnemonic)
-    else:
-        results = translate(lines, range(len(lines)), False)
-        notes = [spans_note(line, result.text) for line, result in zip(lines, results, strict=True)]
-    for index, (note, result) in enumerate(zip(notes, results, strict=True)):
+    own = None if isinstance(keep, bool) else own_pattern((keep,) if isinstance(keep, str) else tuple(keep))
+    labels = {n: strip_mnemonic(line, encode) for n, line in enumerate(lines) if keep and free[n]}
+    outcomes = _around_spans({n: line for n, (line, _) in labels.items()}, cased, copies, own)
+    others, results = [n for n in range(len(lines)) if n not in labels], []
+    for n, result in zip(others, translate([lines[n] for n in others], others, False) if others else (), strict=True):
+        outcomes[n] = _Outcome(result, spans_note(lines[n], result.text, own), 0)
+    for n, line in enumerate(lines):
+        result, note, _ = outcomes[n]
+        _, mnemonic = labels.get(n, (line, ""))
+        results.append(_with_mnemonic(result, line, mnemonic) if mnemonic else result)
         for text in (result.repetition and repetition_note(result.repetition), note):
             if text is not None:
-                warnings.warn(LineWarning(index, text), stacklevel=3)
+                warnings.warn(LineWarning(n, text), stacklevel=3)
     return results
 
 
-def _around_spans(
-    lines: Sequence[str], translate: TranslateLines, copies: str, own: Any
-) -> tuple[list[Translation], list[str | None]]:
+def _around_spans(lines: Mapping[int, str], translate: TranslateLines, copies: str, own: Any) -> dict[int, _Outcome]:
     """Translate lines, those with copy tokens as they are, of others with spans the parts around them; with notes.
 
-    Where the spans of a translation differ from those of its line, or the model has left copy tokens out until nothing
-    else was to be said, numbers, keys and symbols are kept, too; then all spans without copy tokens, by word links.
+    All are given by their number. Where the spans of a translation differ from those of its line, or the model has left
+    copy tokens out until nothing else was to be said, numbers, keys and symbols are kept, too; then all spans without
+    copy tokens, by word links.
     """
     best, before = dict[int, _Outcome](), dict[int, ProtectedLine | None]()
     for characters, kinds in ((copies, KEPT), (copies, KEPT_ON_RETRY), ("", KEPT_ON_RETRY)):
-        left = [n for n in range(len(lines)) if n not in best or best[n].faults]
+        left = [n for n in lines if n not in best or best[n].faults]
         protected = {n: _protect(lines[n], characters, own, kinds) for n in left}
         changed = {n: part for n, part in protected.items() if n not in best or part != before[n]}
         before |= changed
         for n, outcome in _outcomes(lines, changed, translate, own):
             if n not in best or outcome.faults < best[n].faults:
                 best[n] = outcome
-    return [best[n].result for n in range(len(lines))], [best[n].note for n in range(len(lines))]
+    return best
 
 
 def _outcomes(
-    lines: Sequence[str], protected: Mapping[int, ProtectedLine | None], translate: TranslateLines, own: Any
+    lines: Mapping[int, str], protected: Mapping[int, ProtectedLine | None], translate: TranslateLines, own: Any
 ) -> Iterator[tuple[int, _Outcome]]:
     """Translate the parts of lines, given by their number, of some with word links; yield what comes out."""
     for links in (False, True):

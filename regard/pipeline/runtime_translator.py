@@ -121,11 +121,9 @@ class RuntimeTranslator:
             _warn(results, owners)
             return [self._translation(line, nbest, readings).with_threshold(threshold) for line in results]
 
-        is_plain = nbest == 1 and not (alignments or readings or any(prefixes or ()))
-        model = self.model
-        return translate_around_spans(
-            lines, translate, checked_keep(keep, is_plain), model.copies, lambda text: model.encode(text)[:-1]
-        )
+        free, model = [not (prefixes and prefixes[n]) for n in range(len(lines))], self.model
+        keep = checked_keep(keep, nbest == 1 and not (alignments or readings), free)
+        return translate_around_spans(lines, translate, keep, free, model.copies, lambda text: model.encode(text)[:-1])
 
     def stream(
         self, text: str, constraints: Constraints = NO_CONSTRAINTS, **search: Unpack[SearchOptions]

@@ -65,8 +65,8 @@ class Translator(BasePipeline):
         `constraints` hold for all lines, or there is one for each. `search` overrides the model folder's search
         settings. `readings` and `alignments` come from teacher forcing the token ids that were found, whatever the
         search was. `keep`: placeholders, addresses, code and emoji come back unchanged, and what a given list of RE2's
-        patterns matches, if neither nbest nor alignments, readings or constraints are asked for. Raises UsageError,
-        with all causes, for options that contradict each other or the model.
+        patterns matches, in lines without constraints, if neither nbest, alignments nor readings are asked for. Raises
+        UsageError, with all causes, for options that contradict each other or the model.
         """
         lines = as_texts(texts)
         settings = self._search_settings(nbest, search)
@@ -79,10 +79,9 @@ class Translator(BasePipeline):
             own = [each[owner] for owner in owners]
             return self._translate_lines(chosen, owners, own, settings, (nbest, wants_links, readings))
 
-        is_plain = nbest == 1 and not (alignments or readings) and all(item == NO_CONSTRAINTS for item in each)
-        tokenizer = self.tokenizer
-        keep = checked_keep(keep, is_plain)
-        return translate_around_spans(lines, translate, keep, tokenizer.copies, tokenizer.source.encode)
+        free, tokenizer = [item == NO_CONSTRAINTS for item in each], self.tokenizer
+        keep = checked_keep(keep, nbest == 1 and not (alignments or readings), free)
+        return translate_around_spans(lines, translate, keep, free, tokenizer.copies, tokenizer.source.encode)
 
     def _translate_lines(
         self,

@@ -107,6 +107,7 @@ def layout_heatmap(alignment: Alignment, ceiling: float | None = None) -> Figure
     right = max(right, drawing.right_edge(header))
     labels = column_labels(grid, alignment.source)
     legend_left = max(MARGIN, min(grid.left, right - legend_width))
+    line = 2.5 if grid.cell_height > 20 else 1.5
     groups = (
         Group("header", header),
         Group("axes", _axes(grid)),
@@ -116,7 +117,7 @@ def layout_heatmap(alignment: Alignment, ceiling: float | None = None) -> Figure
         Group("cells", _cells(alignment, grid, ceiling)),
         *_end_column(alignment, grid, ceiling, labels[grid.columns :]),
         Group("values", tuple(_values(alignment, grid, ceiling))),
-        Group("links", _links(alignment, grid)),
+        Group("links", tuple(Box(*grid.cell(t, s), "link", outline=line) for s, t in sorted(alignment.links or ()))),
         Group("legend", _legend(legend_left, grid.bottom + 20, ceiling, has_links)),
     )
     bottom = grid.bottom + 20 + LEGEND_SIZE * LINE_HEIGHT + MARGIN
@@ -171,11 +172,6 @@ def _values(alignment: Alignment, grid: Grid, ceiling: float) -> Iterator[Text]:
         x, y, width, height = grid.cell(t, s)
         digits, paint = f"{weight:.2f}" if weight >= 0.005 else "", f"v{level(weight, ceiling)}"
         yield Text(x + width / 2, y + height / 2 + MIDLINE * 12.0, digits, 12.0, paint, "middle")
-
-
-def _links(alignment: Alignment, grid: Grid) -> tuple[Box, ...]:
-    line = 2.5 if grid.cell_height > 20 else 1.5
-    return tuple(Box(*grid.cell(t, s), "link", outline=line) for s, t in sorted(alignment.links or ()))
 
 
 BAR, BAR_STEPS = 126.0, 63  # pixels, colours

@@ -46,12 +46,13 @@ class LiveModel:
 def render_live_page(models: Sequence[LiveModel], wasm: bytes) -> str:
     """Render the page of one model, or of two models of opposite directions; `wasm` is the library for browsers."""
     source, target = models[0].languages
+    packed = [gzip.compress(content, 9, mtime=0) for content in (wasm, *(model.content for model in models))]
     return make_page(
         "regard.visualisation",
         "offline.html",
         title=f"{source} → {target}" if source and target else "Regard",
         data={"endpoint": "", **script_colours(), "models": [_values(model) for model in models]},
-        files=[_packed(content) for content in (wasm, *(model.content for model in models))],
+        files=[base64.b64encode(content).decode("ascii") for content in packed],
         runtime=_module(),
     )
 
@@ -70,7 +71,3 @@ def _module() -> str:
     """Return the module of the runtime as a plain script: a page from disk may not have workers that are modules."""
     text = files("regard.runtime").joinpath("js/regard.js").read_text(encoding="utf-8")
     return re.sub("^export ", "", text, flags=re.MULTILINE).replace("import.meta.url", "location.href")
-
-
-def _packed(content: bytes) -> str:
-    return base64.b64encode(gzip.compress(content, 9, mtime=0)).decode("ascii")

@@ -172,6 +172,11 @@ class Diagram:
         for y, nearest in ((24.0, self.own), (self.own + 24, self.output - 36 * self.before))[self.before :]:
             yield from arrow((middle, y), (middle, nearest), muted)
         yield from self._own_state(None if t is None else t - self.before, self.own)
+        if self.data.states is not None and not self.before:  # the recurrence
+            yield Text(RIGHT - 8, self.own - 22, words("state before"), SMALL, muted, "end")
+            yield from self._own_state(None if t is None else t - 1, self.own - 33, STATE, width / 2 - 10)
+            yield Box(RIGHT, self.own - 33, width / 2 - 10, STATE, hue, outline=1.0)
+            yield from arrow((RIGHT + 35, self.own - 33 + STATE), (RIGHT + 35, self.own), muted)
         if self.before:  # the word before enters the new state, not the one that attends
             yield Polyline(((WIDTH - MARGIN, 12.0), (WIDTH - 10, 12.0), (WIDTH - 10, self.output - 24)), muted, 1.0)
             yield from arrow((WIDTH - 10, self.output - 24), (WIDTH - MARGIN, self.output - 24), muted)
@@ -189,12 +194,12 @@ class Diagram:
             yield Box(RIGHT + 66, y, max(1.0, probability * (width - 116)), 14.0, "w70" if is_chosen else "w30")
             yield Text(RIGHT + width, y + 12, f"{100 * probability:.1f} %", SMALL, "muted", "end")
 
-    def _own_state(self, t: int | None, y: float) -> Iterator[Mark]:
+    def _own_state(self, t: int | None, y: float, height: float = 24.0, width: float = 170.0) -> Iterator[Mark]:
         """Draw the numbers of a recurrent decoder's state: that of step t, or, of −1, the first one."""
         states = self.data.states
         if states is not None and t is not None and (t >= 0 or states.initial is not None):
             vector = (states.initial if t < 0 and states.initial is not None else states.decoder[t])[: 2 * NUMBERS]
-            yield from _strip(vector, RIGHT, y, WIDTH - MARGIN - RIGHT, 24.0, float(np.abs(vector).max(initial=1e-9)))
+            yield from _strip(vector, RIGHT, y, width, height, float(np.abs(vector).max(initial=1e-9)))
 
 
 def _pale(paint: str, lit: bool) -> str:

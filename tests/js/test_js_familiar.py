@@ -1,4 +1,4 @@
-"""The page tells lines that are unlike the text of training as Python does."""
+"""The module tells lines that are unlike the text of training as Python does."""
 
 from __future__ import annotations
 
@@ -7,14 +7,18 @@ import random
 import subprocess
 from pathlib import Path
 
+import live
+
 import regard
 from regard.data.familiar import Familiar
+from regard.pipeline.bulk.chunk_translator import is_strange
 
-ASSET = Path(regard.__file__).parent / "visualisation" / "assets" / "live_data.js"
+MODULE = Path(regard.__file__).parent / "runtime" / "js" / "regard.js"
 SCRIPT = """
-const { isStrange } = require(process.argv[1]);
-const { familiar, lines } = JSON.parse(require("fs").readFileSync(0));
-console.log(JSON.stringify([isStrange(undefined, [1, 2]), isStrange({}, [1, 2]), ...lines.map((ids) => isStrange(familiar, ids))]));
+import { readFileSync } from "node:fs";
+const { hasUnseen } = await import(process.argv[1]);
+const { familiar, lines } = JSON.parse(readFileSync(0));
+console.log(JSON.stringify([hasUnseen(undefined, [1, 2]), hasUnseen({}, [1, 2]), ...lines.map((ids) => hasUnseen(familiar, ids))]));
 """
 
 
@@ -26,8 +30,34 @@ def test_the_same_lines_are_strange_in_javascript(node: str) -> None:
     assert familiar is not None
     request = json.dumps({"familiar": familiar.model_dump(), "lines": lines})
     process = subprocess.run(
-        [node, "-e", SCRIPT, str(ASSET)], input=request, capture_output=True, text=True, check=True
+        [node, "--input-type=module", "-e", SCRIPT, str(MODULE)],
+        input=request,
+        capture_output=True,
+        text=True,
+        check=True,
     )
     strange = [familiar.is_strange(ids) for ids in lines]
     assert json.loads(process.stdout) == [False, False, *strange]
     assert 20 < sum(strange) < len(lines) - 20
+
+
+LINES = [
+    *("나는 집에 간다", "나는 빵을 먹고 있었다", "나는 학생이다", "", "너를 사랑해", "나는 자동차를 운전한다"),
+    *("우리 영화 보러 갈래?", "asdf", "おはよう", "나는 빵을 먹었니?", "안녕하세요", "집에 나는 간다", "12 34", "😀"),
+]
+OF_A_MODEL = """
+import { readFileSync } from "node:fs";
+const { load } = await import(process.argv[1]);
+const translator = await load({ wasm: readFileSync(process.argv[2]), model: readFileSync(process.argv[3]) });
+console.log(JSON.stringify(JSON.parse(readFileSync(0)).map((line) => translator.isStrange(line))));
+"""
+
+
+def test_a_model_tells_the_same_lines_in_javascript(node: str, wasm: Path) -> None:
+    translator = regard.load(live.MODEL)
+    expected = [is_strange(translator, line) for line in LINES]
+    command = [node, "--input-type=module", "-e", OF_A_MODEL, str(MODULE), str(wasm), str(live.MODEL)]
+    process = subprocess.run(command, input=json.dumps(LINES), capture_output=True, text=True, check=True)
+    assert json.loads(process.stdout) == expected
+    assert not any(expected[:4])
+    assert all(expected[4:9])

@@ -342,6 +342,16 @@ def _check_the_translator(page: Any) -> None:
     page.locator("[data-part=message]", has_text=asks).wait_for()
     page.fill("#try-input", "나는 집에 간다")
     page.locator("[data-part=message]").wait_for(state="hidden")
+    for unlike in (
+        "너를 사랑해",
+        "나는 자동차를 운전한다",
+        "우리 영화 보러 갈래?",
+        "asdf",
+    ):  # of which the model is sure
+        page.fill("#try-input", unlike)
+        page.locator("[data-part=message]", has_text=re.compile("not learnt|배우지 않은")).wait_for()
+        page.fill("#try-input", "나는 집에 간다")
+        page.locator("[data-part=message]").wait_for(state="hidden")
 
 
 @pytest.mark.parametrize("name", ["index.html", "ko/index.html"])

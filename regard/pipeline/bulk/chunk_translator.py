@@ -59,7 +59,7 @@ class ChunkTranslator:
         known = sum(map(bool, map(str.strip, texts))) - unknown
         doubtful = sum(translation.doubtful for translation in translations)
         parts = [part for translation in translations for part in translation.parts]
-        if note or (self.typed and (doubtful or any(_is_strange(translator, part.source) for part in parts))):
+        if note or (self.typed and (doubtful or any(is_strange(translator, part.source) for part in parts))):
             notes.append(note or UNLEARNT)
         return ChunkResult(text, tuple(notes), known, unknown, doubtful)
 
@@ -68,7 +68,7 @@ class ChunkTranslator:
         return f"{line}{warning}"
 
 
-def _is_strange(translator: Translator | RuntimeTranslator, line: str) -> bool:
+def is_strange(translator: Translator | RuntimeTranslator, line: str) -> bool:
     """Return whether a line has letters, or more pairs of neighbouring tokens, that training has not seen."""
     source, familiar = translator.tokenizer.source, translator.familiar
     has_unknown = source.unknown_share("".join(filter(str.isalpha, line))) > 0

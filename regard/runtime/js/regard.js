@@ -194,6 +194,13 @@ export class Translator {
   /** Return the token ids of a text as the beginning of a translation. */
   encodeTarget(text) { return this.#ids(text, this.#library.exports.regard_encode_target); }
 
+  /** Return whether a line has letters, or more pairs of neighbouring tokens, that training has not seen: it is probably translated wrongly. */
+  isStrange(text) {
+    const ids = this.encode(text).slice(0, -1), tokens = this.#tokens(ids, false);
+    const bytes = tokens.map((token) => parseInt(/^<0x([0-9A-F]{2})>$/.exec(token)?.[1] ?? "20", 16)); // the vocabulary spells unseen letters in bytes
+    return tokens.includes("<unk>") || /\p{L}/u.test(new TextDecoder().decode(Uint8Array.from(bytes))) || hasUnseen(this.card.familiar, ids);
+  }
+
   #copies() { // the characters of the copy tokens that both sides have
     const { exports } = this.#library, known = (encode, isTarget) => new Set(this.#tokens(this.#ids(COPIES.join(""), encode), isTarget));
     const [source, target] = [known(exports.regard_encode, false), known(exports.regard_encode_target, true)];
@@ -446,4 +453,18 @@ function restored(translation, restore) { // in every text of it
   const hypothesis = (one) => ({ ...one, text: restore(one.text), tokens: texts(one.tokens), targetWords: words(one.targetWords) });
   const steps = translation.steps.map((step) => ({ ...step, candidates: step.candidates.map((one) => ({ ...one, token: restore(one.token) })) }));
   return { ...hypothesis(translation), sourceTokens: texts(translation.sourceTokens), sourceWords: words(translation.sourceWords), nbest: translation.nbest.map(hypothesis), steps };
+}
+
+/** Return whether ids have more pairs of neighbours that no line of training has than `familiar` allows; familiar.py does the same. */
+export function hasUnseen(familiar, ids) {
+  const { pairs, most } = familiar ?? {};
+  if (typeof pairs !== "string" || !/^[A-Za-z0-9+/]{3,}=*$/.test(pairs)) return false;
+  const bytes = Uint8Array.from(atob(pairs), (character) => character.charCodeAt(0)), size = 8 * bytes.length;
+  const isSeen = (first, second) => [0, 1, 2, 3].every((number) => {
+    let mixed = (Math.imul(first, 0x9e3779b1) + Math.imul(second, 0x85ebca77) + Math.imul(number, 0xc2b2ae3d)) >>> 0;
+    mixed = Math.imul(mixed ^ (mixed >>> 15), 0x2c1b3c6d) >>> 0;
+    const bit = ((mixed ^ (mixed >>> 13)) >>> 0) % size;
+    return (bytes[bit >> 3] >> (bit & 7)) & 1;
+  });
+  return ids.filter((id, i) => i && !isSeen(ids[i - 1], id)).length > most;
 }

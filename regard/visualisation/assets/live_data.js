@@ -84,20 +84,6 @@ const liveData = (() => {
     return { words: texts, shares: shares.map((sum) => Number(Math.exp(sum).toFixed(4))) };
   }
 
-  /** Whether a line of these ids has more pairs of neighbours that no line of training has than `familiar` allows: familiar.py. */
-  function isStrange(familiar, ids) {
-    const { pairs, most } = familiar ?? {};
-    if (typeof pairs !== "string" || !/^[A-Za-z0-9+/]{3,}=*$/.test(pairs)) return false;
-    const bytes = Uint8Array.from(atob(pairs), (character) => character.charCodeAt(0)), size = 8 * bytes.length;
-    const isSeen = (first, second) => [0, 1, 2, 3].every((number) => {
-      let mixed = (Math.imul(first, 0x9e3779b1) + Math.imul(second, 0x85ebca77) + Math.imul(number, 0xc2b2ae3d)) >>> 0;
-      mixed = Math.imul(mixed ^ (mixed >>> 15), 0x2c1b3c6d) >>> 0;
-      const bit = ((mixed ^ (mixed >>> 13)) >>> 0) % size;
-      return (bytes[bit >> 3] >> (bit & 7)) & 1;
-    });
-    return ids.filter((id, i) => i && !isSeen(ids[i - 1], id)).length > most;
-  }
-
-  return { EOS, explanation, isStrange, searchTree, words };
+  return { EOS, explanation, searchTree, words };
 })();
 if (typeof module !== "undefined") module.exports = liveData; // for tests under node

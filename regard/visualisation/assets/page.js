@@ -841,7 +841,9 @@ const explanationPage = (() => {
 
     // the encoder: words, and a state of each
     stage(0, true);
-    named(18, labels.sourceRow + (hidden > 0 ? ` (+${hidden})` : ""));
+    const more = hidden > 0 ? ` (+${hidden})` : "";
+    named(18, labels.sourceRow + more);
+    if (isNarrow) text(end + 15, 18, more, { class: "name" });
     columns.forEach(([s, word], i) => text(xOf(i), 18, fitted(word, wide - 6), s >= 0 ? { lang: data.langs.source[s] } : { class: "name" }));
     named(yState + 13, labels.stateRow);
     if (!states) {
@@ -921,11 +923,11 @@ const explanationPage = (() => {
     }
 
     // the decoder: the word before, its state, the next word
-    const own = (y, name, place) => {
+    const own = (y, name, place, width = RIGHT - 40, height = 26) => {
       const state = states && (place >= 0 ? states.decoder(place) : place === -1 && states.initial);
-      if (state) stripAt(state, x0 + 30, y, RIGHT - 40, 26);
-      else box(x0 + 30, y, RIGHT - 40, 26, "target");
-      beside(y + 25, name);
+      if (state) stripAt(state, x0 + 30, y, width, height);
+      else box(x0 + 30, y, width, height, "target");
+      beside(y + height - 1, name);
       if (!states) text(middle, y + 18, labels.decoderLayers(data.layers.filter(({ role }) => role === "decoder").length));
     };
     const before = isDecoding && t > 0 ? joined(stops().findLast((stop) => stop < t)) : labels.startMark;
@@ -942,12 +944,16 @@ const explanationPage = (() => {
     } else {
       arrow("", [middle, 27], [middle, yOwn - 1]);
       own(yOwn, labels.own, isDecoding ? t : -2);
-      if (cross) arrow("", [middle, yOwn + 26], [middle, ySum - 11]);
-    }
-    if (cross) {
-      stage(3, isDecoding);
-      if (!isBefore) group.append(inSvg("circle", { cx: middle, cy: ySum, r: 11, class: "sum" }));
-      if (!isBefore) text(middle, ySum + 5, "+");
+      if (states) { // the recurrence
+        own(yOwn - 30, labels.ownBefore, isDecoding ? t - 1 : -2, RIGHT / 2 - 26, 13);
+        arrow("", [x0 + 60, yOwn - 17], [x0 + 60, yOwn - 1]);
+      }
+      if (cross) {
+        arrow("", [middle, yOwn + 26], [middle, ySum - 11]);
+        stage(3, isDecoding);
+        group.append(inSvg("circle", { cx: middle, cy: ySum, r: 11, class: "sum" }));
+        text(middle, ySum + 5, "+");
+      }
     }
     stage(4, isDecoding);
     arrow("", [middle, yNew ? yNew + 26 : cross ? ySum + 11 : ySum + 13], [middle, yOut - 1]);

@@ -71,15 +71,10 @@ const answers = {
 
 const shown = (translation, isStrange = false) => ({ text: translation.text, doubtful: translation.doubtful || isStrange, isStrange, ...liveData.words(translation) });
 
-function hasStrangeLetters(tokens) { // letters that were never seen in training: the vocabulary spells them in bytes
-  const bytes = tokens.map((token) => parseInt(/^<0x([0-9A-F]{2})>$/.exec(token)?.[1] ?? "20", 16));
-  return tokens.includes("<unk>") || /\p{L}/u.test(new TextDecoder().decode(Uint8Array.from(bytes)));
-}
-
 function translated(translator, sentence) {
   try {
     const [translation] = translator.translate(sentence, { nbest: 1, attention: "none", alignments: false });
-    return shown(translation, hasStrangeLetters(translation.sourceTokens) || liveData.isStrange(translator.card.familiar, translator.encode(sentence).slice(0, -1)));
+    return shown(translation, translator.isStrange(sentence));
   } catch (problem) {
     return { error: problem.message };
   }

@@ -68,7 +68,8 @@ class Diagram:
         placed = [(LEFT + (i + 0.5) * width, column) for i, column in enumerate(columns)]
         yield Text(MARGIN, self.state + 11, words("states h"), SMALL, "muted")
         more = len(self.data.source) - len(placed)
-        yield Text(MARGIN, 16, words("words") + f" (+{more})" * (more > 0), SMALL, "muted")
+        name = words("cells" if self.data.image else "words")
+        yield Text(MARGIN, 16, name + f" (+{more})" * (more > 0), SMALL, "muted")
         yield from (Text(x, 16, elide(each.text, SIZE, width - 4), SIZE, "ink", "middle") for x, each in placed)
         yield from self._encoder(placed, end) if states is None else self._states(placed, width, read, t is not None)
         if self.cross:
@@ -163,8 +164,8 @@ class Diagram:
         lit, width, middle = t is not None, WIDTH - MARGIN - RIGHT, RIGHT + 85
         ink, muted, hue = _pale("ink", lit), _pale("muted", lit), _pale("s1", lit)
         step = self.data.steps[t].candidates if t is not None else ()
-        before = (token_label(self.data.tokens[t - 1]) or "␣") if t else words("(start)")
-        chosen = (token_label(self.data.tokens[t]) or "␣") if t is not None else words("next word")
+        before = token_label(self.data.tokens[t - 1]) if t else words("(start)")
+        chosen = token_label(self.data.tokens[t]) if t is not None else words("next word")
         layers = sum(layer.role == "decoder" for layer in self.data.layers)
         name = words("decoder: {count} layers" if layers else "" if self.data.states else "decoder", count=layers)
         boxes = {0.0: before, self.own: name, self.output: words("output layer, softmax"), self.next: chosen}
@@ -189,7 +190,7 @@ class Diagram:
         yield Text(RIGHT - 8, self.own + 26, words("state before" if self.before else "state"), SMALL, muted, "end")
         for i, (token, probability, is_chosen) in enumerate(step):
             y = self.output + 30 + 20 * i
-            text = elide(token_label(token) or "␣", SIZE, 58.0)
+            text = elide(token_label(token), SIZE, 58.0)
             yield Text(RIGHT + 60, y + 12, text, SIZE, "ink" if is_chosen else "muted", "end")
             yield Box(RIGHT + 66, y, max(1.0, probability * (width - 116)), 14.0, "w70" if is_chosen else "w30")
             yield Text(RIGHT + width, y + 12, f"{100 * probability:.1f} %", SMALL, "muted", "end")

@@ -67,6 +67,12 @@ def test_the_frame_of_a_token_stays_off_the_one_before(explanation: Callable[...
         assert frame.x < own.x - measure(own.text, own.size) / 2.2
 
 
+def test_what_a_caption_is_read_from_is_called_cells(caption_explanation: Callable[..., ExplanationData]) -> None:
+    marks = next(group.marks for group in layout_frames(caption_explanation())[0].groups if group.name == "mechanism")
+    (name,) = (mark.text for mark in marks if isinstance(mark, Text) and mark.text.startswith(("words", "cells")))
+    assert name.startswith("cells")
+
+
 @pytest.mark.parametrize("directions", [1, 2])
 def test_the_states_that_are_handed_over_stay_in_view(without_attention: ExplanationData, directions: int) -> None:
     words, states = tuple("abcdefgh"), without_attention.states

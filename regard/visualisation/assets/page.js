@@ -34,7 +34,7 @@ const explanationPage = (() => {
     caption: { // labels that differ for a caption
       source: "Image", target: "Caption", cross: "caption → image", decoder: "caption → caption", attention: "Attention to the image",
       hint: "Point at a word, tap it, or move with the arrow keys: the cells it attends to light up; point at the image for the words that attend to a cell. Cells are row·column. Enter pins, Escape unpins.",
-      wins: "the caption", heat: "one word", sheet: "every word",
+      wins: "the caption", sourceRow: "cells", heat: "one word", sheet: "every word",
     },
   };
   const KOREAN = {
@@ -69,7 +69,7 @@ const explanationPage = (() => {
     caption: {
       source: "이미지", target: "캡션", cross: "캡션 → 이미지", decoder: "캡션 → 캡션", attention: "이미지에 대한 어텐션",
       hint: "단어를 가리키거나 누르거나 화살표 키로 옮겨 가면 그 단어가 주목한 칸이 밝아집니다. 이미지를 가리키면 그 칸에 주목한 단어가 나타납니다. 칸은 행·열입니다. Enter로 고정하고 Esc로 풉니다.",
-      wins: "캡션", heat: "한 단어", sheet: "모든 단어",
+      wins: "캡션", sourceRow: "칸", heat: "한 단어", sheet: "모든 단어",
     },
   };
   const CEILINGS = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1];
@@ -842,7 +842,7 @@ const explanationPage = (() => {
     // the encoder: words, and a state of each
     stage(0, true);
     const more = hidden > 0 ? ` (+${hidden})` : "";
-    named(18, labels.sourceRow + more);
+    named(18, label("sourceRow") + more);
     if (isNarrow) text(end + 15, 18, more, { class: "name" });
     columns.forEach(([s, word], i) => text(xOf(i), 18, fitted(word, wide - 6), s >= 0 ? { lang: data.langs.source[s] } : { class: "name" }));
     named(yState + 13, labels.stateRow);

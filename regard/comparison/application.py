@@ -308,6 +308,7 @@ class _Session:
                 {name: [run.outputs for run in runs] for name, runs in by_system.items()},
                 {name: [run.sentence_scores for run in runs] for name, runs in by_system.items() if files.images},
                 training,
+                baseline,
             ),
             examples=self._examples(data, results, entries, firsts),
             budget=str(plan.budget) if plan is not None else "",

@@ -74,11 +74,13 @@ def _scores(comparison: Comparison) -> Iterable[Sequence[object]]:
 
 
 def _breakdowns(comparison: Comparison) -> Iterable[Sequence[object]]:
-    yield ("breakdown", "system", "bucket", "first", "last", "items", "score", "value", "low", "high")
+    names = ["breakdown", "system", "bucket", "first", "last", "items", "score", "value", "low", "high"]
+    yield (*names, "minus baseline", "its low", "its high")
     for part in comparison.breakdowns:
         for system, buckets in part.systems.items():
             for b in buckets:
-                yield (part.key, system, b.label, b.first, b.last, b.items, part.score, b.value, b.low, b.high)
+                row = (part.key, system, b.label, b.first, b.last, b.items, part.score, b.value, b.low, b.high)
+                yield (*row, *(b.lead or ("", "", "")))
 
 
 def _sentences(comparison: Comparison) -> Iterable[Sequence[object]]:

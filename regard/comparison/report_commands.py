@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from regard.comparison.result import Comparison, RunScore
+from regard.comparison.result import Comparison
 
 METRICS = {"BLEU": "bleu", "chrF": "chrf", "TER": "ter"}
 """Names of scores that sacreBLEU's command line computes, there."""
@@ -12,7 +12,12 @@ METRICS = {"BLEU": "bleu", "chrF": "chrf", "TER": "ter"}
 
 def commands(comparison: Comparison) -> list[str]:
     """Return the command lines that compute the scores of sacreBLEU again, from the texts beside the report."""
-    scores = [score for run in comparison.runs for score in run.scores if _is_sacrebleu(score)]
+    scores = [
+        score
+        for run in comparison.runs
+        for score in run.scores
+        if score.name in METRICS and "version" in _settings(score.signature)
+    ]
     firsts = {score.name: _settings(score.signature) for score in reversed(scores)}
     if not firsts:
         return []
@@ -29,10 +34,6 @@ def commands(comparison: Comparison) -> list[str]:
     if draws and any(score.p is not None for score in scores):
         lines.append(f"{start} texts/BASELINE.txt texts/RUN.txt {metrics} --paired-bs --paired-bs-n {draws}")
     return lines
-
-
-def _is_sacrebleu(score: RunScore) -> bool:
-    return score.name in METRICS and "version" in _settings(score.signature)
 
 
 def _settings(signature: str) -> dict[str, str]:

@@ -96,11 +96,15 @@ def judge_others(comparison: Comparison, score: str, named: Collection[str]) -> 
     return groups
 
 
-def length_gaps(breakdown: Breakdown, first: str, second: str) -> list[tuple[Bucket, Bucket]]:
-    """Return the lengths that both systems have, from where the first is least ahead to where it is most."""
-    theirs = {bucket.label: bucket for bucket in breakdown.systems.get(second, ())}
-    pairs = [(bucket, theirs[bucket.label]) for bucket in breakdown.systems.get(first, ()) if bucket.label in theirs]
-    return sorted(pairs, key=lambda pair: pair[0].value - pair[1].value)
+def length_gaps(breakdown: Breakdown, first: str, second: str) -> list[tuple[Bucket, Bucket, list[float]]]:
+    """Return the lengths that both systems, one of them the baseline, have, in order of the lead of the first."""
+    theirs, gaps = {bucket.label: bucket for bucket in breakdown.systems.get(second, ())}, []
+    for ours in breakdown.systems.get(first, ()):
+        other = theirs.get(ours.label)
+        if other is not None and (ours.lead or other.lead):
+            value, *ends = ours.lead or (-gap for gap in other.lead or ())
+            gaps.append((ours, other, [value, *sorted(ends)]))
+    return sorted(gaps, key=lambda gap: gap[2][0])
 
 
 def cost_ratio(comparison: Comparison, first: str, second: str, field: str) -> float | None:

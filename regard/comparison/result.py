@@ -143,7 +143,8 @@ class Bucket:
 
     `first` and `last` are the ends of what the buckets divide: source words, or occurrences of a word in the training
     data; `last` None: no end. `items` are sentences, or words of the references. The interval is that of resampling
-    sentences, and runs if there are several.
+    sentences, and runs if there are several. `lead`: the score minus that of the baseline, with the interval of the
+    differences on the same resamples; None of the baseline.
     """
 
     label: str
@@ -153,6 +154,7 @@ class Bucket:
     value: float
     low: float
     high: float
+    lead: tuple[float, float, float] | None = None
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ import hashlib
 import io
 import math
 import random
+from dataclasses import replace
 
 from PIL import Image, ImageDraw
 
@@ -261,13 +262,18 @@ def _system(name: str, runs: list[RunResult]) -> System:
 
 def _breakdowns(rng: random.Random, task: str, test: TestSet, names: tuple[str, ...]) -> tuple[Breakdown, ...]:
     def buckets(ranges: list[tuple[str, int, int | None]], start: float, slope: float) -> dict[str, tuple[Bucket, ...]]:
-        return {
+        plain = {
             name: tuple(
                 Bucket(label, first, last, 40 + 7 * n, value := start + 3 * k + slope * n * (1 - 0.3 * k) + rng.random(), value - 2.1, value + 2.3)
                 for n, (label, first, last) in enumerate(ranges)
             )
             for k, name in enumerate(names)
         }  # fmt: skip
+        return {name: tuple(map(lead, own, plain[names[0]])) for name, own in plain.items()}
+
+    def lead(own: Bucket, base: Bucket) -> Bucket:
+        gap = own.value - base.value
+        return own if own is base else replace(own, lead=(gap, gap - 1.4, gap + 1.5))
 
     unit, score = ("source words", "chrF") if task == "translation" else ("reference words", "CIDEr-D")
     lengths: list[tuple[str, int, int | None]] = [(f"{first}–{last}", first, last) for first, last in LENGTHS]

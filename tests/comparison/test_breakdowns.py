@@ -76,6 +76,35 @@ def test_an_interval_covers_the_true_mean() -> None:
     assert 52 <= hits <= 60  # 95 % of 60 are 57
 
 
+def _leads(outputs: dict[str, list[list[str]]], baseline: str) -> dict[tuple[str, str], tuple[float, float, float]]:
+    (other,) = outputs.keys() - {baseline}
+    parts = breakdowns(TEST, outputs, {}, TRAINING, baseline)
+    assert not any(bucket.lead for part in parts for bucket in part.systems[baseline])
+    buckets = ((part.key, bucket) for part in parts for bucket in part.systems[other])
+    return {(key, bucket.label): bucket.lead for key, bucket in buckets if bucket.lead is not None}
+
+
+def test_the_lead_over_the_baseline_is_the_difference_on_the_same_resamples() -> None:
+    first, second = OUTPUTS["one"][0], OUTPUTS["two"][0]
+    leads = _leads({"a": [first], "b": [second]}, "a")
+    parts = {part.key: part.systems for part in breakdowns(TEST, {"a": [first], "b": [second]}, {}, TRAINING)}
+    for (key, label), (value, low, high) in leads.items():
+        ours, theirs = (next(b for b in parts[key][name] if b.label == label) for name in "ba")
+        assert value == pytest.approx(ours.value - theirs.value)
+        assert low <= value <= high
+        assert high - low <= ours.high - ours.low + theirs.high - theirs.low
+    swapped = _leads({"a": [first], "b": [second]}, "b")
+    assert swapped.keys() == leads.keys()
+    for key, (value, low, high) in leads.items():
+        assert swapped[key] == pytest.approx((-value, -high, -low))
+    assert {key for key, _ in leads} == {"length", "seen_sources", "frequency", "seen_words"}
+
+
+def test_equal_outputs_have_no_lead_whatever_the_number_of_runs() -> None:
+    one = OUTPUTS["one"][0]
+    assert set(_leads({"a": [one], "b": [one, one]}, "a").values()) == {(0.0, 0.0, 0.0)}
+
+
 def test_word_f1_by_frequency_is_a_direct_count() -> None:
     part = _parts()["frequency"]
     assert part.score == "word F1"

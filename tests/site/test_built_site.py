@@ -80,6 +80,10 @@ WISHES = {
         "tranlation server": "server",
         "50 minutes": "tutorials/lesson",
         "BLEU of zzyzx": "comparison",
+        "excel": "tutorials/translator",
+        "csv": "tutorials/translator",
+        "sentence length": "tutorials/compare",
+        "worksheet": "worksheet",
     },
     "search-ko.html": {
         "오프라인": "ko/tutorials/phone",
@@ -107,6 +111,11 @@ WISHES = {
         "소수 언어": "ko/language",
         "문장이 몇 개": "ko/tutorials/translator",
         "개인 정보": "ko/tutorials/strings",
+        "엑셀": "ko/tutorials/translator",
+        "폰": "ko/tutorials/phone",
+        "학습지": "ko/worksheet",
+        "문장 길이": "ko/tutorials/compare",
+        "주의": "ko/attention",
     },
 }
 """Searches by wish, in words that the page may not have, and the page that is among the first three results."""

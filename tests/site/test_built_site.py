@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import http.server
 import re
+import tarfile
 import threading
 from collections import Counter
 from collections.abc import Iterator
@@ -16,6 +17,7 @@ from urllib.parse import unquote, urlsplit
 import pytest
 
 pytestmark = pytest.mark.system
+DOCS = Path(__file__).resolve().parents[2] / "docs"
 LARGEST = 1_000_000
 OWN = {
     "translator.html",
@@ -205,6 +207,19 @@ def test_the_page_of_numbers_is_there_in_both_languages(site: Path, name: str) -
     assert ((site / name).parent / link).is_file()
 
 
+@pytest.mark.parametrize("name", ["index.html", "install.html", "ko/index.html", "ko/install.html"])
+def test_the_source_is_offered_if_git_can_pack_it(site: Path, name: str) -> None:
+    archive = pytest.importorskip("source_archive", reason="Sphinx is not installed: pip install '.[site]'")
+    asks = "이 사이트를 준 사람에게서" if name.startswith("ko/") else "from whoever gave you this site"
+    text = (site / name).read_text(encoding="utf-8")
+    assert (asks in text) == (archive.commit() == "")
+    links = re.findall(r'<a href="([^"]+)" download>', text)
+    assert len(links) == bool(archive.commit())
+    for link in links:
+        with tarfile.open((site / name).parent / link) as packed:
+            assert "regard/pyproject.toml" in packed.getnames()
+
+
 def test_pages_are_small(site: Path, pages: dict[str, _Page]) -> None:
     for name, page in pages.items():
         files = {_target(site, name, resource)[0] for resource in page.resources} | {site / name}
@@ -302,6 +317,33 @@ def test_an_empty_result_leads_to_the_guides_and_a_correction_is_named(site: Pat
         pages = page.evaluate(f"Search._performSearch(...Search._parseQuery('{word}')).map(([name]) => name).reverse()")
         is_own = [name.startswith("ko/") == start.endswith("-ko.html") for name in pages if "/python" not in name]
         assert is_own.index(False) > 5, "the reader's own language first"
+    page.close()
+
+
+@pytest.mark.parametrize(("start", "heading"), [("search.html", "In Korean"), ("search-ko.html", "영어 문서")])
+def test_pages_of_the_other_language_come_last_below_a_heading(
+    site: Path, context: Any, start: str, heading: str
+) -> None:
+    page = context.new_page()
+    page.goto(f"{(site / start).as_uri()}?q=softmax")
+    page.locator(".search-summary", has_text="in Korean" if start == "search.html" else "영어 문서입니다").wait_for()
+    items = page.locator("#search-results li").all()
+    headings = [n for n, item in enumerate(items) if item.get_attribute("class") == "other-language"]
+    assert [items[n].text_content() for n in headings] == [heading]
+    is_korean = [(item.locator("a").get_attribute("href") or "").startswith("ko/") for item in items[headings[0] + 1 :]]
+    assert is_korean == [start == "search.html"] * len(is_korean) != []
+    page.close()
+
+
+@pytest.mark.parametrize("name", ["tutorials/strings", "ko/tutorials/strings"])
+def test_a_script_of_a_page_can_be_downloaded(site: Path, context: Any, name: str) -> None:
+    page = context.new_page()
+    page.goto((site / f"{name}.html").as_uri())
+    with page.expect_download() as started:
+        page.click("a[download='po.py']")
+    text = started.value.path().read_text(encoding="utf-8")
+    (code,) = re.findall(r"```python\n(.*?)```", (DOCS / f"{name}.md").read_text(encoding="utf-8"), re.DOTALL)
+    assert text.strip() == code.strip()
     page.close()
 
 

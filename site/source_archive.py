@@ -1,4 +1,4 @@
-"""The source of the program, offered for download on the pages that say how to install it, if git is there to pack it."""
+"""The source of the program, offered for download where pages say how to install it, if git is there to pack it."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ TERMS: list[dict[str, Any]] = tomllib.loads((HERE / "glossary.toml").read_text(e
 ENGLISH = """# Glossary
 
 The Korean word for each term, the same in all Korean texts of Regard: that of the [five notes](notes.md) if they have
-one, else that of textbooks. The words of the last column are not used in them.
+one, else that of textbooks.
 
 | English | Korean | meaning | not in Korean texts |
 |---|---|---|---|
@@ -31,7 +31,7 @@ one, else that of textbooks. The words of the last column are not used in them.
 KOREAN = """# 용어집
 
 Regard의 한국어 글에서 쓰는 용어입니다. [노트 다섯 편](notes.md)에 나오는 말은 그대로 따르고, 없으면 교과서의 말을
-씁니다. 마지막 열의 말은 쓰지 않습니다.
+씁니다.
 
 | 한국어 | 영어 | 뜻 | 쓰지 않는 말 |
 |---|---|---|---|

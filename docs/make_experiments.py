@@ -21,7 +21,7 @@ DOCS = Path(__file__).parent
 RESULTS = DOCS.parent / "regard" / "learn" / "lab" / "results"
 COMMON = {LABELS["small"].en, LABELS["full"].en}
 """Remarks of all experiments, which the head of the page makes."""
-HEAD = """# The claims of the notes, tried
+HEAD = """# Claims about attention, tried
 
 `regard lab` lists the claims of [the notes](notes.md), five Korean introductions to attention that Regard set out
 to implement. `regard lab NAME` tries one of them on your machine; `--korean` writes everything in Korean, and Ctrl-C

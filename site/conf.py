@@ -16,6 +16,7 @@ import live  # noqa: E402
 import llms  # noqa: E402
 import reference  # noqa: E402
 import search_data  # noqa: E402
+import source_archive  # noqa: E402
 from korean_search import SearchBothLanguages  # noqa: E402
 
 import regard  # noqa: E402
@@ -58,9 +59,10 @@ logging.getLogger("fontTools").setLevel(logging.ERROR)  # it tells of each glyph
 
 
 def setup(app: Any) -> None:
-    """Add what Sphinx lacks: pages from the program, a second language, search in Korean, the translator, llms.txt."""
+    """Add what Sphinx lacks: pages from the program, a second language, search in Korean, a translator, the source."""
     app.add_search_language(SearchBothLanguages)
     app.connect("source-read", reference.fill)
+    app.connect("source-read", source_archive.offer)
     app.connect("autodoc-process-docstring", reference.clean_docstring)
     app.connect("doctree-read", llms.summarise)
     app.connect("doctree-read", search_data.keep)
@@ -69,5 +71,6 @@ def setup(app: Any) -> None:
     app.connect("build-finished", languages.write_words)
     app.connect("build-finished", live.write)
     app.connect("build-finished", search_data.write)
+    app.connect("build-finished", source_archive.write)
     app.connect("build-finished", hangul.write)
     app.connect("build-finished", llms.write)

@@ -23,15 +23,15 @@ TERMS: list[dict[str, Any]] = tomllib.loads((HERE / "glossary.toml").read_text(e
 ENGLISH = """# Glossary
 
 The Korean word for each term, the same in all Korean texts of Regard: that of the [five notes](notes.md) if they have
-one, else that of textbooks. A test refuses the words of the last column in Korean pages and in the program's texts.
+one, else that of textbooks.
 
-| English | Korean | meaning | not |
+| English | Korean | meaning | not in Korean texts |
 |---|---|---|---|
 """
 KOREAN = """# 용어집
 
 Regard의 한국어 글에서 쓰는 용어입니다. [노트 다섯 편](notes.md)에 나오는 말은 그대로 따르고, 없으면 교과서의 말을
-씁니다. 마지막 열의 말은 쓰지 않으며, 한국어 문서와 프로그램의 한국어 문구에 나오면 테스트가 실패합니다.
+씁니다.
 
 | 한국어 | 영어 | 뜻 | 쓰지 않는 말 |
 |---|---|---|---|

@@ -1,4 +1,4 @@
-"""Pages that the program makes: the translator of the start page, with the model in site/model, and a page of numbers.
+"""Pages that the program makes: the translator of the start page, with the model in site/model, and pages of numbers.
 
 From a server the start page loads `regard.wasm` and `model.regard`; from disk it may not: it gets both from `files.js`.
 
@@ -16,16 +16,18 @@ from pathlib import Path
 from typing import Any
 
 import regard
+from regard.common.bilingual import Language
 from regard.learn import walkthrough_block
 from regard.runtime import native
 from regard.visualisation import live
 
 MODEL = Path(__file__).parent / "model" / "ko-en.regard"
 MODULE = Path(regard.__file__).parent / "runtime" / "js" / "regard.js"
-PAGES = {"en": "translator.html", "ko": "ko/translator.html"}
-BACK = {"en": "A lesson of 50 minutes", "ko": "50분 수업"}
-"""The link of the page of numbers to the lesson that it belongs to."""
-NUMBERS = {"en": "numbers.html", "ko": "ko/numbers.html"}
+FOLDERS: dict[Language, str] = {"en": "", "ko": "ko"}
+BACK: dict[Language, str] = {"en": "A lesson of 50 minutes", "ko": "50분 수업"}
+"""The link of the pages of numbers to the lesson that it belongs to."""
+NUMBERS = {"numbers": (2, 1), "numbers-two-heads": (4, 2)}
+"""Names of the pages of numbers, with the size of their vectors and the number of heads."""
 FILE = re.compile(r'<script type="text/plain" class="file">\s*([^<]+?)\s*</script>')
 DATA = re.compile(r'<script type="application/json" id="data">(.*?)</script>', re.DOTALL)
 
@@ -49,12 +51,14 @@ def write(app: Any, exception: Exception | None) -> None:
         return
     wasm = native.wasm_file().read_bytes()
     text = page(wasm)
-    for language, name in PAGES.items():
-        (Path(app.outdir) / name).write_text(opened_in(language, text), encoding="utf-8")
-    block = walkthrough_block("I go home", size=2, heads=1)
-    for language, name in NUMBERS.items():
-        link = f'<main>\n<p><a href="tutorials/lesson.html">← {BACK[language]}</a></p>\n'
-        (Path(app.outdir) / name).write_text(block.page(language).replace("<main>\n", link, 1), encoding="utf-8")
+    for language, name in FOLDERS.items():
+        (Path(app.outdir) / name / "translator.html").write_text(opened_in(language, text), encoding="utf-8")
+    for name, (size, heads) in NUMBERS.items():
+        block = walkthrough_block("I go home", size=size, heads=heads)
+        for language, folder_name in FOLDERS.items():
+            link = f'<main>\n<p><a href="tutorials/lesson.html">← {BACK[language]}</a></p>\n'
+            linked = block.page(language).replace("<main>\n", link, 1)
+            (Path(app.outdir) / folder_name / f"{name}.html").write_text(linked, encoding="utf-8")
     folder = Path(app.outdir) / "_static" / "translator"
     folder.mkdir(parents=True, exist_ok=True)
     contents = {"regard.wasm": wasm, "model.regard": MODEL.read_bytes()}

@@ -40,7 +40,15 @@ def _commands(prefix: str, group: Any) -> Iterator[tuple[str, Any]]:
 
 def commands() -> str:
     """Return every command with its arguments and options, as the command's own help describes them."""
-    return "\n\n".join("\n\n".join(_command(name, command)) for name, command in command_tree())
+    tree = [*command_tree()]
+    links = [f"- [{name}](#{name.replace(' ', '-')}): {_first(command)}" for name, command in tree]
+    return "\n\n".join(["\n".join(links), *("\n\n".join(_command(name, command)) for name, command in tree)])
+
+
+def _first(command: Any) -> str:
+    """Return the first sentence of the help of a command."""
+    sentence = re.split(r"(?<=[.:])\s", " ".join(command.help.split()), maxsplit=1)[0]
+    return _plain(sentence.rstrip(".:"))
 
 
 def _command(name: str, command: Any) -> Iterator[str]:

@@ -115,4 +115,4 @@ def _check_dry_run(out: Path | None, dry_run: bool, processes: int) -> None:
     if out is None and not dry_run:
         raise UsageError("--out: say which folder to write, such as --out runs/first")
     if processes > 1 and not dry_run:
-        raise UsageError("--processes: only with --dry-run; torchrun starts processes: see docs/training.md")
+        raise UsageError("--processes: only with --dry-run; torchrun starts processes: see the page Training")

@@ -97,7 +97,7 @@ def describe(size: CorpusSize, recipe: Recipe) -> Iterator[str]:
     yield (
         f"settings for {size.pairs:,} pairs with {size.characters:,} characters: updates of {recipe.batching.tokens:,} "
         f"tokens, {', '.join(shape)}, a validation every {recipe.training.validate_every:,} updates "
-        "(docs/training.md; --set or --preset choose others)"
+        "(the page Training of the documentation says why; --set or --preset choose others)"
     )
     if size.pairs >= FEW:
         yield _comparison(size)

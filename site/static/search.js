@@ -7,8 +7,9 @@ window.texts = {};
   const PLACES = { title: 30, heading: 15, beginning: 10, often: 8, text: 5 };
   const KINDS = [[/^(ko\/)?tutorials\//, 6], [/^log/, -20], [/^experiments/, -4], [/^(ko\/)?(coming-from|glossary|guides|index)$/, -2], [/^reference\//, 0], [/./, 2]];
   const PARTICLES = "이라는|라는|이란|란|처럼|마다|들|에서는|에서|에게|으로|부터|까지|보다|은|는|이|가|을|를|의|에|로|와|과|도|만";
-  const [SYNONYM, PARTIAL, EXACT_NAME, LENGTH] = [0.9, 0.4, 12, 200];
+  const [SYNONYM, PARTIAL, EXACT_NAME, LENGTH, OWN] = [0.9, 0.4, 12, 200, 2000]; // OWN: above any other score, so pages of the reader's language come first
   const korean = document.documentElement.lang === "ko", stemmer = new Stemmer();
+  const isOther = (page) => page.startsWith("ko/") !== korean;
   const isHangul = (text) => /[가-힣]/.test(text);
   const escaped = (text) => text.replace(/[.*+?^${}()|[\]\\]/g, "\\$&");
   const joined = (text) => text.replace(/(?<=\p{N}),(?=\p{N}{3})/gu, ""); // 3,000 as 3000
@@ -125,13 +126,13 @@ window.texts = {};
   };
 
   const named = (query) => (/\S\s+\S/.test(query) ? [] : [...new Set(splitQuery(query.toLowerCase()))].filter((term) => !isHangul(term) && term.length > 2));
-  let words = [], note = "", isEmpty = false;
+  let words = [], note = "", isEmpty = false, others = 0;
   Search._performSearch = (query) => {
     document.getElementById("search-progress")?.replaceChildren();
     const { docnames, titles, filenames } = Search._index, { groups, matches: ofGroups, pages, note: remark } = search(query);
     const order = new Map(pages.map((page) => [page, 40 * ofGroups.filter((one) => one.has(page)).length]));
     words = groups.flat().flatMap(({ word, terms }) => (isHangul(word) ? [withoutParticle(word)] : /\s/.test(word) ? [word] : [word, ...terms]));
-    const own = (name) => (name.startsWith("ko/") === korean ? 100 : korean && !docnames.includes(`ko/${name}`) ? 50 : 0);
+    const own = (name) => (isOther(name) ? (korean && !docnames.includes(`ko/${name}`) ? OWN / 2 : 0) : OWN);
     const results = pages.map((page) => {
       const matches = ofGroups.map((one) => one.get(page)).filter(Boolean), name = docnames[page];
       const heading = matches.every(({ place }) => place === "title") ? undefined
@@ -142,11 +143,11 @@ window.texts = {};
     const terms = named(query);
     for (const term of terms) {
       for (const result of Search.performObjectSearch(term, new Set(terms))) {
-        result[4] += result[4] >= EXACT_NAME ? 100 : 50;
+        result[4] += OWN + (result[4] >= EXACT_NAME ? 0 : -50);
         if (!results.some(([name, , anchor]) => name === result[0] && anchor === result[2])) results.push(result);
       }
     }
-    [note, isEmpty] = [results.length ? remark : "", !results.length];
+    [note, isEmpty, others] = [results.length ? remark : "", !results.length, results.filter(([name, , , , , , kind]) => kind === "text" && isOther(name)).length];
     return results.sort((a, b) => a[4] - b[4] || b[0].localeCompare(a[0]));
   };
 
@@ -181,7 +182,7 @@ window.texts = {};
     const status = list.querySelector(".search-summary:not([data-done])");
     if (!status?.textContent) return;
     status.dataset.done = "";
-    if (!isEmpty) return status.prepend(note);
+    if (!isEmpty) return status.prepend(note), status.append(others ? (korean ? ` 그중 ${others}개는 영어 문서입니다.` : ` ${others} of them in Korean.`) : "");
     const link = Object.assign(document.createElement("a"), { href: korean ? "ko/guides.html" : "guides.html", textContent: korean ? "어느 안내서를 볼까?" : "Which guide for me?" });
     status.replaceChildren(korean ? "찾은 문서가 없습니다. 단어 하나로 검색하거나 다음 문서를 보세요. " : "Nothing found. Try one word, or ", link);
   };
@@ -190,6 +191,9 @@ window.texts = {};
     for (const item of list.querySelectorAll("li.kind-text:not([data-done])")) {
       const [page, anchor = ""] = item.querySelector("a").getAttribute("href").split(/(?=#)/);
       item.dataset.done = "";
+      if (isOther(page) && !list.querySelector(".other-language")) {
+        item.before(Object.assign(document.createElement("li"), { className: "other-language", textContent: korean ? "영어 문서" : "In Korean" }));
+      }
       load(page.replace(/\.html$/, "")).then((isLoaded) => isLoaded && item.append(excerpt(page.replace(/\.html$/, ""), anchor)));
     }
   }).observe(list, { childList: true, subtree: true });

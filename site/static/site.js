@@ -1,10 +1,20 @@
-// Tells visitors who read Korean that a page has no Korean version, keeps marks of a search out of pictures, and lets the keyboard reach what scrolls sideways.
+// Tells visitors who read Korean that a page has no Korean version, keeps marks of a search out of pictures, offers scripts as files, and lets the
+// keyboard reach what scrolls sideways.
 (() => {
   const remember = (value) => { try { return value ? sessionStorage.setItem("korean", value) : sessionStorage.getItem("korean"); } catch { return null; } };
   if (document.documentElement.lang === "ko") remember("yes");
   const notice = document.querySelector(".only-english");
   if (notice && (remember() || navigator.languages.some((name) => name.startsWith("ko")))) notice.hidden = false;
   for (const node of document.querySelectorAll("svg *")) node.classList.add("nohighlight"); // Sphinx fails at titles of icons
+  // "Save this as `po.py`", then the script.
+  for (const block of document.querySelectorAll("p + .highlight-python")) {
+    const before = block.previousElementSibling, name = [...before.querySelectorAll("code")].map((node) => node.textContent).find((text) => /^[\w-]+\.py$/.test(text));
+    if (!name || !/Save this as|저장하세요/.test(before.textContent)) continue;
+    const href = URL.createObjectURL(new Blob([block.querySelector("pre").textContent], { type: "text/x-python" }));
+    const link = Object.assign(document.createElement("a"), { href, download: name, textContent: document.documentElement.lang === "ko" ? `${name} 내려받기` : `Download ${name}` });
+    block.before(Object.assign(document.createElement("p"), { className: "as-file" }));
+    block.previousElementSibling.append(link);
+  }
   const reach = () => {
     for (const node of document.querySelectorAll("article pre, .table-wrapper")) {
       if (node.scrollWidth > node.clientWidth) node.tabIndex = 0;

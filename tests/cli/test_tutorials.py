@@ -29,6 +29,7 @@ NOT_RUN = {
     "curl": "needs a server; tests/serving/test_server_docs.py asks one",
     "python -m http.server": "does not end by itself; the standard library's",
     "pip install": "needs a network; tests/test_wheel.py installs the wheel",
+    "msgattrib": "needs gettext; test_guesses_are_opened_anew runs it if there is one",
     "python tools/build_library.py wasm": "needs a compiler, which pip gets; .ci/run does it before the tests",
 }
 """Commands that no test here runs, and why."""
@@ -178,6 +179,20 @@ def test_strings_become_pairs_and_open_strings_lines(regard: Command) -> None:
     assert [json.loads(line) for line in Path("open.jsonl").read_text(encoding="utf-8").splitlines()] == [
         {"text": 'Open "file" 7 of %d\n'}
     ]
+
+
+def test_guesses_are_opened_anew(regard: Command) -> None:
+    prepare("strings.md")
+    commands = re.findall(r"^    (msgattrib .*)$", (DOCS / "strings.md").read_text("utf-8"), re.MULTILINE)
+    assert len(commands) == 2
+    if not shutil.which("msgattrib"):
+        return
+    header = f'{PO.strip()}\n"Content-Type: text/plain; charset=UTF-8\\n"\n\n'
+    guess, others = 'msgid "Close"\nmsgstr "열기"\n', 'msgid "Open"\nmsgstr "열기"\n\nmsgid "File"\nmsgstr ""\n'
+    Path("ko.po").write_text(f"{header}#, fuzzy\n{guess}\n{others}", encoding="utf-8")
+    for command in commands:
+        run(regard, command)
+    assert Path("ko.open.po").read_text("utf-8") == f'{header}msgid "Close"\nmsgstr ""\n\n{others}'
 
 
 @pytest.mark.parametrize(

@@ -49,6 +49,25 @@ def test_the_exercise_and_its_solution_are_those_of_the_block(block: BlockWalkth
     assert numbers(solution)[: len(expected)] == expected
 
 
+@pytest.mark.parametrize("page", ["worksheet.md", "ko/worksheet.md"])
+def test_the_worksheet_has_the_exercise_and_no_solution(page: str) -> None:
+    exercise = LESSON.split("## The exercise")[1].split("## The solution")[0]
+    text = (DOCS / page).read_text(encoding="utf-8")
+    assert numbers(text) == numbers(exercise)
+    changes = re.compile(r"^\| (\*?[\w ]+\*?: \S+) \|", re.MULTILINE)
+    lesson = (DOCS / page.replace("worksheet", "tutorials/lesson")).read_text(encoding="utf-8")
+    assert changes.findall(text) == changes.findall(lesson) != []
+
+
+def test_the_solution_of_the_two_heads_is_that_of_their_page() -> None:
+    block = walkthrough_block("I go home", size=4, heads=2)
+    weights, read = block["self.weights"]["A"][0, :, 2], block["self.context"]["A·V"][0, 1, 2]
+    masked = np.exp(block["self.scores"]["scores"][0, 1, 2]) * [1, 0, 1]
+    assert (weights[0].argmax(), weights[1].argmax()) == (2, 1)
+    expected = [*shown(weights[1]), *shown(read), *shown(weights[:, [2, 1]].diagonal()), *shown(masked / masked.sum())]
+    assert numbers(LESSON.split("## At home")[1]) == expected
+
+
 @pytest.mark.system
 def test_the_changes_have_the_results_of_the_table(block: BlockWalkthrough, browser: Any, tmp_path: Path) -> None:
     rows = re.findall(r"^\| (?:none|\*home|all three|\*I).*\|$", LESSON, re.MULTILINE)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import http.server
 import re
+import tarfile
 import threading
 from collections import Counter
 from collections.abc import Iterator
@@ -16,12 +17,15 @@ from urllib.parse import unquote, urlsplit
 import pytest
 
 pytestmark = pytest.mark.system
+DOCS = Path(__file__).resolve().parents[2] / "docs"
 LARGEST = 1_000_000
 OWN = {
     "translator.html",
     "ko/translator.html",
     "numbers.html",
     "ko/numbers.html",
+    "numbers-two-heads.html",
+    "ko/numbers-two-heads.html",
 }  # made by the program; tested in tests/js, tests/lessons
 WORDS = {
     "어텐션": "ko/tutorials/inside",
@@ -78,6 +82,10 @@ WISHES = {
         "tranlation server": "server",
         "50 minutes": "tutorials/lesson",
         "BLEU of zzyzx": "comparison",
+        "excel": "tutorials/translator",
+        "csv": "tutorials/translator",
+        "sentence length": "tutorials/compare",
+        "worksheet": "worksheet",
     },
     "search-ko.html": {
         "오프라인": "ko/tutorials/phone",
@@ -105,6 +113,11 @@ WISHES = {
         "소수 언어": "ko/language",
         "문장이 몇 개": "ko/tutorials/translator",
         "개인 정보": "ko/tutorials/strings",
+        "엑셀": "ko/tutorials/translator",
+        "폰": "ko/tutorials/phone",
+        "학습지": "ko/worksheet",
+        "문장 길이": "ko/tutorials/compare",
+        "주의": "ko/attention",
     },
 }
 """Searches by wish, in words that the page may not have, and the page that is among the first three results."""
@@ -184,7 +197,7 @@ def test_every_image_is_described(pages: dict[str, _Page]) -> None:
     assert all(image.get("alt") for page in pages.values() for image in page.images)
 
 
-@pytest.mark.parametrize("name", ["numbers.html", "ko/numbers.html"])
+@pytest.mark.parametrize("name", sorted(name for name in OWN if "numbers" in name))
 def test_the_page_of_numbers_is_there_in_both_languages(site: Path, name: str) -> None:
     text = (site / name).read_text(encoding="utf-8")
     assert f'<html lang="{"ko" if name.startswith("ko/") else "en"}"' in text
@@ -192,6 +205,19 @@ def test_the_page_of_numbers_is_there_in_both_languages(site: Path, name: str) -
     (link,) = re.findall(r'<main>\s*<p><a href="([^"]+)">', text)
     assert link == "tutorials/lesson.html"
     assert ((site / name).parent / link).is_file()
+
+
+@pytest.mark.parametrize("name", ["index.html", "install.html", "ko/index.html", "ko/install.html"])
+def test_the_source_is_offered_if_git_can_pack_it(site: Path, name: str) -> None:
+    archive = pytest.importorskip("source_archive", reason="Sphinx is not installed: pip install '.[site]'")
+    asks = "이 사이트를 준 사람에게서" if name.startswith("ko/") else "from whoever gave you this site"
+    text = (site / name).read_text(encoding="utf-8")
+    assert (asks in text) == (archive.commit() == "")
+    links = re.findall(r'<a href="([^"]+)" download>', text)
+    assert len(links) == bool(archive.commit())
+    for link in links:
+        with tarfile.open((site / name).parent / link) as packed:
+            assert "regard/pyproject.toml" in packed.getnames()
 
 
 def test_pages_are_small(site: Path, pages: dict[str, _Page]) -> None:
@@ -291,6 +317,33 @@ def test_an_empty_result_leads_to_the_guides_and_a_correction_is_named(site: Pat
         pages = page.evaluate(f"Search._performSearch(...Search._parseQuery('{word}')).map(([name]) => name).reverse()")
         is_own = [name.startswith("ko/") == start.endswith("-ko.html") for name in pages if "/python" not in name]
         assert is_own.index(False) > 5, "the reader's own language first"
+    page.close()
+
+
+@pytest.mark.parametrize(("start", "heading"), [("search.html", "In Korean"), ("search-ko.html", "영어 문서")])
+def test_pages_of_the_other_language_come_last_below_a_heading(
+    site: Path, context: Any, start: str, heading: str
+) -> None:
+    page = context.new_page()
+    page.goto(f"{(site / start).as_uri()}?q=softmax")
+    page.locator(".search-summary", has_text="in Korean" if start == "search.html" else "영어 문서입니다").wait_for()
+    items = page.locator("#search-results li").all()
+    headings = [n for n, item in enumerate(items) if item.get_attribute("class") == "other-language"]
+    assert [items[n].text_content() for n in headings] == [heading]
+    is_korean = [(item.locator("a").get_attribute("href") or "").startswith("ko/") for item in items[headings[0] + 1 :]]
+    assert is_korean == [start == "search.html"] * len(is_korean) != []
+    page.close()
+
+
+@pytest.mark.parametrize("name", ["tutorials/strings", "ko/tutorials/strings"])
+def test_a_script_of_a_page_can_be_downloaded(site: Path, context: Any, name: str) -> None:
+    page = context.new_page()
+    page.goto((site / f"{name}.html").as_uri())
+    with page.expect_download() as started:
+        page.click("a[download='po.py']")
+    text = started.value.path().read_text(encoding="utf-8")
+    (code,) = re.findall(r"```python\n(.*?)```", (DOCS / f"{name}.md").read_text(encoding="utf-8"), re.DOTALL)
+    assert text.strip() == code.strip()
     page.close()
 
 

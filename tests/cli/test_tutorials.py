@@ -170,15 +170,25 @@ def test_strings_become_pairs_and_open_strings_lines(regard: Command) -> None:
     assert pairs[7] == {"source": "Open file 7 of %d", "target": "7번 파일 %d개"}
     assert len(pairs) == LINES + 1, "no header, no fuzzy string, one plural form"
     assert pairs[-1] == {"source": "files", "target": "파일"}
-    drafts = [{"text": 'Öffne "x"\n', "doubtful": False}]
+    drafts = [{"text": 'Öffne "x" %d\n', "doubtful": False}]
     Path("drafts.jsonl").write_text("\n".join(map(json.dumps, drafts)), encoding="utf-8")
     run(regard, list(lines_of("strings.md"))[4])
     before, after = (Path(name).read_text(encoding="utf-8").rstrip() for name in ("ko.po", "ko.new.po"))
-    empty, filled = '7 of %d\\n"\nmsgstr ""', '7 of %d\\n"\nmsgstr "Öffne \\"x\\"\\n"'
+    empty, filled = '7 of %d\\n"\nmsgstr ""', '7 of %d\\n"\nmsgstr "Öffne \\"x\\" %d\\n"'
     assert after.replace('#, fuzzy\nmsgid "Open \\"', 'msgid "Open \\"') == before.replace(empty, filled)
     assert [json.loads(line) for line in Path("open.jsonl").read_text(encoding="utf-8").splitlines()] == [
         {"text": 'Open "file" 7 of %d\n'}
     ]
+
+
+@pytest.mark.parametrize("draft", ["Datei %s öffnen", "Datei {name} öffnen", "Datei öffnen", "Datei %s {name}s"])
+def test_a_draft_without_a_placeholder_is_left_out(regard: Command, draft: str) -> None:
+    prepare("strings.md")
+    Path("ko.po").write_text(f'{PO}msgid "Open %s {{name}}"\nmsgstr ""\n', encoding="utf-8")
+    Path("drafts.jsonl").write_text(json.dumps({"text": draft, "doubtful": False}), encoding="utf-8")
+    run(regard, list(lines_of("strings.md"))[4])
+    is_whole = "%s" in draft and "{name}" in draft
+    assert (f'msgstr "{draft}"' in Path("ko.new.po").read_text(encoding="utf-8")) == is_whole
 
 
 def test_guesses_are_opened_anew(regard: Command) -> None:

@@ -46,13 +46,14 @@
     hint.hidden = true;
     if (figure.hidden) {
       output.textContent = "";
+      root.removeAttribute("data-unlearnt");
       message.hidden = false; // without a translator it says that the model is being loaded
       if (translator) message.textContent = korean ? "한국어 문장을 입력하면 여기에서 번역합니다." : "Type a Korean sentence, and its translation appears here.";
       return;
     }
     const [translation] = translator.translate(text, { attention: "cross", alignments: true });
     output.textContent = translation.text;
-    message.hidden = !translation.doubtful && !translator.isStrange(text);
+    message.hidden = !root.toggleAttribute("data-unlearnt", translation.doubtful || translator.isStrange(text));
     message.textContent = korean ? "모델이 배우지 않은 문장이어서 번역이 틀렸을 수 있습니다." : "The model has not learnt such sentences; the translation may be wrong.";
     shown = { translation, weights: wordWeights(translation) };
     figure.hidden = !translation.sourceWords.texts.length; // several sentences, or a line that is copied

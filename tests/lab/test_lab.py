@@ -25,7 +25,7 @@ from regard.common.errors import DataError, TrainingError, UsageError
 from regard.learn.lab import EXPERIMENTS, Findings, Text, application, find_experiment, run_experiment
 from regard.learn.lab import bench as bench_module
 from regard.learn.lab.bench import Bench, Plan
-from regard.learn.lab.data import write_crowded, write_lengths
+from regard.learn.lab.data import write_crowded, write_lengths, write_lists
 from regard.learn.lab.experiment import Experiment
 from regard.learn.lab.experiments import norm, positions, scaling
 from regard.learn.lab.findings import OUTCOMES, Curve, Graph, Part, Plot, Table, Verdict
@@ -57,6 +57,7 @@ def write_little(folder: Path) -> None:
 LITTLE = {
     "sample": write_little,
     "length-sample": partial(write_lengths, parts={"test": 40, "valid": 8, "train": 300}),
+    "lists": partial(write_lists, parts={"test": 40, "valid": 8, "train": 300}),
     "image-sample": partial(write_crowded, parts={"train": 24, "valid": 8, "test": 8}),
 }
 

@@ -17,7 +17,7 @@ from regard.common.reading import file_bytes, parse_json
 from regard.common.seal import json_digest
 from regard.common.settings import merge
 from regard.comparison.entries import has_ended
-from regard.learn.lab.data import write_crowded, write_lengths
+from regard.learn.lab.data import write_crowded, write_lengths, write_lists
 from regard.learn.lab.sweep import Run, Sweep, best_rate
 from regard.learn.lab.training import Job, TrainingPool
 from regard.learn.samples.writing import write_sample
@@ -26,7 +26,7 @@ from regard.training.recipe import Recipe
 
 LEARNT = 10.0  # a validation score below which nothing was learnt, so that a lower rate may be the cure
 DATA: dict[str, Callable[[Path], Any]]
-DATA = {"sample": write_sample, "length-sample": write_lengths, "image-sample": write_crowded}
+DATA = {"sample": write_sample, "length-sample": write_lengths, "lists": write_lists, "image-sample": write_crowded}
 COMMON: dict[str, Any] = {
     "batching": {"tokens": 512, "micro_batches": 1},
     "training": {"validate_with": 100, "precision": "float32", "ema_decay": 0.99, "patience": 1000},

@@ -1,4 +1,4 @@
-"""Data of experiments: sentences of all lengths alike, and images with more in them than one vector holds."""
+"""Data of experiments: sentences of all lengths alike, and lists and images with more in them than one vector holds."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ from regard.data.text import write_lines
 from regard.learn.samples import korean_english
 from regard.learn.samples.images.drawing import draw
 from regard.learn.samples.images.scene import COLOURS, SHAPES, SIDE, Box, Entity, Meaning, Scene
+from regard.learn.samples.lexicon import THINGS
 
 PARTS = {"test": 500, "valid": 300, "train": 9000}
 """Pairs of sentences in each part; all parts are drawn alike."""
-LONGEST = 32
+LONGEST, MOST_THINGS = 32, 12
 IMAGES = {"train": 3000, "valid": 60, "test": 150}
 ROWS, COLUMNS, SIDES = 2, 3, (14, 18)
 """Shapes in an image, and the smallest and largest side of one, in pixels."""
@@ -31,6 +32,17 @@ def write_lengths(folder: Path, parts: dict[str, int] | None = None) -> None:
         write_lines(folder / f"{name}.ko", [pair.source for pair in part])
         write_lines(folder / f"{name}.en", [pair.target for pair in part])
     write_text(folder / "README.md", "# Korean–English sentences, all lengths equally often\n")
+
+
+def write_lists(folder: Path, parts: dict[str, int] | None = None) -> None:
+    """Write lists of one to twelve things in Korean and English, drawn by chance, so that no word tells of another."""
+    rng = Random(1)
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, size in (parts or PARTS).items():
+        lists = [rng.choices(THINGS, k=rng.randint(1, MOST_THINGS)) for _ in range(size)]
+        write_lines(folder / f"{name}.ko", [" ".join(thing.korean for thing in things) for things in lists])
+        write_lines(folder / f"{name}.en", [" ".join(thing.english for thing in things) for things in lists])
+    write_text(folder / "README.md", "# Lists of one to twelve Korean and English nouns, all lengths equally often\n")
 
 
 def write_crowded(folder: Path, parts: dict[str, int] | None = None) -> None:

@@ -66,15 +66,15 @@ def _places(output: str, caption: str) -> list[tuple[list[str], list[str]]]:
     return [(given[i : i + 2], right[i : i + 2]) for i in range(0, len(right), 2)]
 
 
-def length_table(sweep: Sweep) -> Table:
+def length_table(sweep: Sweep, keys: Sequence[str] = tuple(BY_LENGTH)) -> Table:
     """Return a table of quality by the length of the source."""
-    return sweep.table(LABELS["by_length"], {**{label: key for key, label in BY_LENGTH.items()}, LABELS["all"]: "chrF"})
+    return sweep.table(LABELS["by_length"], {**{BY_LENGTH[key]: key for key in keys}, LABELS["all"]: "chrF"})
 
 
-def length_plot(sweep: Sweep) -> Plot:
+def length_plot(sweep: Sweep, keys: Sequence[str] = tuple(BY_LENGTH)) -> Plot:
     """Return a plot of quality by the length of the source, with a line for each seed."""
-    places = {key: float(place) for place, key in enumerate(BY_LENGTH)}
-    return Plot("chrF", LABELS["source_words"], sweep.lines(places), tuple(BY_LENGTH.values()))
+    places = {key: float(place) for place, key in enumerate(keys)}
+    return Plot("chrF", LABELS["source_words"], sweep.lines(places), tuple(BY_LENGTH[key] for key in keys))
 
 
 def validation_plot(bench: Bench, sweep: Sweep, title: Words, score: str) -> Plot:

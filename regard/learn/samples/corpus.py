@@ -41,7 +41,10 @@ def korean_english(
     2 to 12 of them, the others more, up to `longest`.
     """
     split_sizes = checked_sizes(SIZES, sizes)
-    _check(short, longest)
+    if not 0 <= short <= 1:
+        raise UsageError(f"short: wanted a share between 0 and 1, got {short}")
+    if longest < SHORTEST:
+        raise UsageError(f"longest: wanted {SHORTEST} or more, got {longest}")
     sampler = _Sampler(seed, short, longest)
     # Small splits first: there are few of the shortest sentences, and training could take them all.
     order = ("length", "valid", "test", "train", "recombination")
@@ -107,14 +110,11 @@ class _Sampler:
         for _ in range(TRIES):
             sentence = draw()
             pair = realise(sentence) if sentence else None
-            if pair and self._fresh(pair):
+            is_new = pair and pair.source not in self.seen and pair.target not in self.seen
+            if pair and is_new and (not self.known or self.known.issuperset(_words([pair]))):
                 self.seen |= {pair.source, pair.target}
                 return pair
         return None
-
-    def _fresh(self, pair: AlignedPair) -> bool:
-        new = pair.source not in self.seen and pair.target not in self.seen
-        return new and (not self.known or self.known.issuperset(_words([pair])))
 
     def _length(self, rng: Random) -> int:
         """Draw a length: mostly short, else from an exponential tail."""
@@ -138,14 +138,4 @@ def _first_sentences() -> list[Sentence]:
 
 def _words(pairs: Iterable[AlignedPair]) -> list[str]:
     """Return the words of both sides without their commas and full stops."""
-    words = []
-    for pair in pairs:
-        words += [word.rstrip(",.") for word in f"{pair.source} {pair.target}".split()]
-    return words
-
-
-def _check(short: float, longest: int) -> None:
-    if not 0 <= short <= 1:
-        raise UsageError(f"short: wanted a share between 0 and 1, got {short}")
-    if longest < SHORTEST:
-        raise UsageError(f"longest: wanted {SHORTEST} or more, got {longest}")
+    return [word.rstrip(",.") for pair in pairs for word in f"{pair.source} {pair.target}".split()]

@@ -145,7 +145,7 @@ class Draft:
 
     def _time(self) -> None:
         if self.setting.dated and not self.verb.stative:
-            time = self.rng.choice(_times(self.setting.frame.time))
+            time = self.rng.choice([time for time in TIMES if self.setting.frame.time in time.fits])
             self._take("time", time, len(fixed(time, "time", "english")))
 
     def _person(self, candidates: Sequence[Noun]) -> Noun | None:
@@ -171,11 +171,6 @@ def _unmentioned(vocative: Expression | None) -> tuple[Noun, ...]:
 def _same_kind(noun: Noun) -> tuple[Noun, ...]:
     """Return the nouns that can be joined with it: bread and rice, but not bread and history."""
     return next(kind for kind in (*KINDS, PLACES, NAMES + PERSONS) if noun in kind)
-
-
-@cache
-def _times(tense: str) -> tuple[Expression, ...]:
-    return tuple(time for time in TIMES if tense in time.fits)
 
 
 @cache

@@ -791,7 +791,7 @@ const explanationPage = (() => {
 
   // --- the player: the mechanism, one diagram that stays whole while each step lights its parts
 
-  /** The source words of the diagram, the strongest where not all fit: [index, text, its tokens]; the end of the sentence is −1. */
+  /** The source words of the diagram, the strongest of all steps: [index, text, its tokens]; the end is −1. */
   function sourceColumns(fit, weights, at) {
     const { states } = data, ofTokens = states ? states.words : [];
     const columns = data.source.map((text, s) => [s, text, ofTokens.flatMap((word, token) => (word === s ? [token] : []))]);
@@ -799,19 +799,17 @@ const explanationPage = (() => {
     if (hasEnd) columns.push([-1, labels.end, ofTokens.flatMap((word, token) => (word < 0 ? [token] : []))]);
     if (columns.length <= fit) return columns;
     const now = Math.max(0, columns.findIndex(([, , tokens]) => tokens.includes(at)));
-    const isHanded = (i) => states?.is_all && i % (columns.length - 1) === 0; // the first and the last
-    const strength = ([s], i) => (isHanded(i) ? Infinity : weights ? weights.at(s) : -Math.abs(i - now));
-    const kept = new Set(columns.map((column, i) => [strength(column, i), i]).sort((a, b) => b[0] - a[0]).slice(0, fit).map(([, i]) => i));
-    return columns.filter((_, i) => kept.has(i));
+    const strength = ([s], i) => (states?.is_all && i % (columns.length - 1) === 0 ? Infinity : weights ? Math.max(...data.steps.map((_, t) => stepWeights(t).at(s))) : -Math.abs(i - now));
+    return columns.map((column, i) => [strength(column, i), i]).sort((a, b) => b[0] - a[0]).slice(0, fit).map(([, i]) => i).sort((a, b) => a - b).map((i) => columns[i]);
   }
 
   /** Draw the model in step e of the encoder, or in step t of the decoder: words, states, scores, softmax, Σ, next word. */
   function drawMechanism(e, t) {
     const area = find("mechanism"), { states } = data, isDecoding = t !== null, cross = hasCross(), isBefore = cross && states?.order === "bahdanau";
-    const W = Math.max(340, Math.min(880, area.clientWidth - 2)), isNarrow = W < 520, GUTTER = isNarrow ? 0 : 76, RIGHT = isNarrow ? 160 : 190, x0 = W - RIGHT, middle = x0 + 10 + RIGHT / 2, room = x0 - (isNarrow ? 14 : 46) - GUTTER;
+    const W = Math.max(340, Math.min(880, area.clientWidth - 2)), isNarrow = W < 520, GUTTER = isNarrow ? 0 : 76, RIGHT = isNarrow ? 146 : 190, x0 = W - RIGHT, middle = x0 + 10 + RIGHT / 2, room = x0 - (isNarrow ? 14 : 46) - GUTTER;
     const [index, head] = cross ? crossLayer() : [], layer = data.layers[index], H = cross ? layer.shape[0] : 0;
     const weights = cross && isDecoding ? stepWeights(t) : null;
-    const fit = Math.floor(room / 56), columns = sourceColumns(fit, weights, e), hidden = data.source.length - columns.filter(([s]) => s >= 0).length;
+    const fit = Math.floor(room / (GUTTER ? 46 : 38)), columns = sourceColumns(fit, weights, e), hidden = data.source.length - columns.filter(([s]) => s >= 0).length;
     const wide = Math.min(96, room / columns.length), xOf = (i) => GUTTER + (i + 0.5) * wide, end = GUTTER + columns.length * wide;
     const K = states ? states.directions : 1, shades = colours();
     const yState = states ? 38 : 74, bottom = yState + (states ? K * 17 : 18), isHead = H === 1 || (cross && head !== null), yScore = bottom + 44, ySoft = isHead ? yScore + 62 : bottom + 40, yWeight = ySoft + 34, ySum = cross ? yWeight + 84 : bottom + 44;
@@ -825,7 +823,7 @@ const explanationPage = (() => {
     const text = (x, y, content, attributes = {}) => group.append(inSvg("text", { x, y, "text-anchor": "middle", ...attributes }, content));
     const box = (x, y, width, height, kind = "") => group.append(inSvg("rect", { x, y, width, height, rx: 5, class: kind }));
     const wire = (d, kind = "") => group.append(inSvg("path", { d, class: `wire ${kind}` }));
-    const arrow = (kind, ...points) => { // through points, each beside or below the one before
+    const arrow = (kind, ...points) => { // each point beside or below the one before
       const [[x1, y1], [x, y]] = points.slice(-2), dx = 3 * Math.sign(x - x1), dy = 3 * Math.sign(y - y1);
       wire(`M${points.map((point) => point.join(" ")).join("L")}`, kind);
       wire(`M${x - 2 * dx - dy} ${y - 2 * dy + dx}L${x} ${y}L${x - 2 * dx + dy} ${y - 2 * dy - dx}z`, `${kind} tip`);
@@ -844,7 +842,7 @@ const explanationPage = (() => {
     const more = hidden > 0 ? ` (+${hidden})` : "";
     named(18, label("sourceRow") + more);
     if (isNarrow) text(end + 15, 18, more, { class: "name" });
-    columns.forEach(([s, word], i) => text(xOf(i), 18, fitted(word, wide - 6), s >= 0 ? { lang: data.langs.source[s] } : { class: "name" }));
+    columns.forEach(([s, word], i) => text(xOf(i), 18, fitted(word, wide - 2), s >= 0 ? { lang: data.langs.source[s] } : { class: "name" }));
     named(yState + 13, labels.stateRow);
     if (!states) {
       const layers = data.layers.filter(({ role }) => role === "encoder").length;
@@ -861,7 +859,7 @@ const explanationPage = (() => {
         return;
       }
       arrow("", [x, 24], [x, yState - 1]);
-      for (let k = 0; k < K; k++) { // the state after the word's last token has been read in this direction
+      for (let k = 0; k < K; k++) { // after the word's last token in this direction
         const token = k ? tokens[0] : tokens[tokens.length - 1], isRead = isDecoding || (k ? token >= S - 1 - e : token <= e), y = yState + 17 * k;
         stage(0, isRead);
         if (isRead) stripAt(states.encoder(token, k), x - w / 2, y, w, 13);
@@ -909,9 +907,9 @@ const explanationPage = (() => {
       text(Math.max(end + 40, (end + 31 + x0) / 2), ySum - 6, "c", { class: "symbol" });
       named(ySum + 4, labels.contextRow);
       if (weights) {
-        const parts = weights.slice(0, -1).map((w, s) => [w, s]).sort((a, b) => b[0] - a[0]).filter(([w], i) => i < 3 && w >= 0.005);
+        const parts = [...weights].map((w, s) => [w, s]).sort((a, b) => b[0] - a[0]).filter(([w], i) => i < 3 && w >= 0.005);
         const rest = 1 - parts.reduce((sum, [w]) => sum + w, 0) >= 0.005 ? " + …" : "";
-        text(GUTTER, ySum + 46, fitted(`c = ${parts.map(([w, s]) => `${w.toFixed(2)} h(\u2068${data.source[s]}\u2069)`).join(" + ")}${parts.length ? rest : "…"}`, x0 - GUTTER - 30), { "text-anchor": "start", id: "context-text" });
+        text(GUTTER, ySum + 46, fitted(`c = ${parts.map(([w, s]) => `${w.toFixed(2)} h(\u2068${data.source[s] ?? labels.end}\u2069)`).join(" + ")}${parts.length ? rest : "…"}`, x0 - GUTTER - 30), { "text-anchor": "start", id: "context-text" });
       }
     } else if (states) { // the last states alone
       stage(1, isDecoding || e === states.tokens.length - 1);

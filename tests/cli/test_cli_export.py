@@ -145,11 +145,6 @@ def test_without_the_extra_the_install_command_is_printed(
     regard.fails("export", transformer, "there", "--to", "ctranslate2", status=1, because="pip install 'regard[fast]'")
 
 
-def _export(run: Path, precision: ctranslate2.Precision) -> None:
-    """Export a model folder to its default export folder."""
-    ctranslate2.export(run, export_folder(run, precision), precision)
-
-
 def _write_lines(name: str) -> str:
     Path(name).write_text("".join(line + "\n" for line in LINES), encoding="utf-8")
     return name

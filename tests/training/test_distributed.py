@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 import torch
 from limits import wait_until
-from runs import arguments, command, corpus, run_command, torchrun, train_losses, weights_of
+from runs import arguments, command, corpus, run_command, torchrun, train_losses, weights_of, workers
 from safetensors.torch import load_file
 from systems import posix
 

@@ -84,6 +84,7 @@ def run(regard: Command, line: str) -> str:
             for name, trained in zip(("first", "second"), sorted(Path("sampled/runs").iterdir()), strict=True):
                 shutil.copytree(trained, Path("runs") / name)
         return printed
+    line = line.replace("shuf -n 1000", f"shuf -n {LINES // 10}")  # of so few pairs
     line = re.sub("^python ", f"{shlex.quote(sys.executable)} ", line)
     subprocess.run(line, shell=True, check=True)
     return ""

@@ -1,10 +1,12 @@
-// Tells visitors who read Korean that a page has no Korean version, keeps marks of a search out of pictures, offers scripts as files, and lets the
-// keyboard reach what scrolls sideways.
+// Tells visitors who read Korean that a page has no Korean version, keeps marks of a search out of pictures, offers scripts as files, folds
+// the list of commands on a phone, and lets the keyboard reach what scrolls sideways.
 (() => {
   const remember = (value) => { try { return value ? sessionStorage.setItem("korean", value) : sessionStorage.getItem("korean"); } catch { return null; } };
   if (document.documentElement.lang === "ko") remember("yes");
   const notice = document.querySelector(".only-english");
   if (notice && (remember() || navigator.languages.some((name) => name.startsWith("ko")))) notice.hidden = false;
+  for (const node of document.querySelectorAll("code .pre")) node.classList.toggle("long", node.textContent.length > 26);
+  for (const list of document.querySelectorAll("details.commands")) list.open = !matchMedia("(max-width: 40rem)").matches;
   for (const node of document.querySelectorAll("svg *")) node.classList.add("nohighlight"); // Sphinx fails at titles of icons
   // "Save this as `po.py`", then the script.
   for (const block of document.querySelectorAll("p + .highlight-python")) {

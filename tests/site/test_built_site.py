@@ -489,7 +489,7 @@ def test_a_phone_folds_the_list_of_commands_and_puts_meanings_below_their_terms(
 def test_no_option_breaks_after_its_hyphens(site: Path, context: Any, width: int) -> None:
     page = context.new_page()
     page.set_viewport_size({"width": width, "height": 900})
-    rows = """[...document.querySelectorAll('article code .pre:not(.long)')].filter(node =>
+    rows = """[...document.querySelectorAll('article :is(code .pre:not(.long), .option)')].filter(node =>
         node.getClientRects().length > 1 && (innerWidth > 640 || !node.closest('td'))).map(node => node.textContent)"""
     for name in ("tutorials/translator", "ko/tutorials/compare", "training", "ko/comparison"):
         page.goto((site / f"{name}.html").as_uri())

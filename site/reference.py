@@ -42,7 +42,8 @@ def commands() -> str:
     """Return every command with its arguments and options, as the command's own help describes them."""
     tree = [*command_tree()]
     links = [f"- [{name}](#{name.replace(' ', '-')}): {_first(command)}" for name, command in tree]
-    return "\n\n".join(["\n".join(links), *("\n\n".join(_command(name, command)) for name, command in tree)])
+    folded = ['<details open class="commands"><summary>All commands</summary>', "\n".join(links), "</details>"]
+    return "\n\n".join([*folded, *("\n\n".join(_command(name, command)) for name, command in tree)])
 
 
 def _first(command: Any) -> str:

@@ -100,5 +100,8 @@ def write(app: Any, exception: Exception | None) -> None:
         for phrase in phrases
     }
     data = {"synonyms": families(), "phrases": holding, "often": often, "numbers": numbers}
+    data["terms"] = sorted(
+        {term[language].partition(" (")[0].lower() for term in glossary.TERMS for language in ("en", "ko")}
+    )
     script = "".join(f"window.{name} = {json.dumps(value, ensure_ascii=False)};\n" for name, value in data.items())
     (static / "search-data.js").write_text(script, encoding="utf-8")

@@ -13,7 +13,7 @@ from regard.common.errors import DataError
 _HEAD = 1 << 18  # bytes
 _BINARY = {
     "a Word document": "docx?|docm",
-    "an office document or e-book": "xls[xm]?|od[pst]|pptx?|epub|mobi|azw3",
+    "a spreadsheet, another office document or an e-book": "xls[xmb]?|od[pst]|pptx?|epub|mobi|azw3",
     "a PDF": "pdf",
     "an image": "png|jpe?g|gif|webp|bmp|tiff?",
     "an audio or video file": "mp[34]|wav|flac|ogg|m4a|mkv|webm",
@@ -45,8 +45,8 @@ _MARKED = {
 def binary_kind(path: Path) -> str | None:
     """Return what a file that is not text is by its name, and what to do with it."""
     suffix = path.name.lower().removesuffix(".gz").rpartition(".")[2]
-    fitting = (kind for kind, suffixes in _BINARY.items() if re.fullmatch(suffixes, suffix))
-    return next((f"is {kind}; Regard reads text: save it as plain text" for kind in fitting), None)
+    kind = next((kind for kind, suffixes in _BINARY.items() if re.fullmatch(suffixes, suffix)), None)
+    return kind and f"is {kind}; Regard reads text: save it as plain text, a table as CSV UTF-8"
 
 
 def input_kind(path: Path) -> str:

@@ -280,5 +280,5 @@ def _looks_like(data: bytes, otherwise: str = "; save the file as UTF-8") -> str
     if data.startswith((b"\xff\xfe", b"\xfe\xff")):
         return "; it looks like UTF-16: save it as UTF-8"
     if data.startswith((b"BZh", b"\xfd7zXZ", b"PK\x03\x04", b"\x28\xb5\x2f\xfd")):
-        return "; it looks compressed: unpack it first (only .gz is read as it is), or save its text as plain text"
+        return "; it looks compressed: unpack it first (.gz is read as it is), or save plain text, a table as CSV UTF-8"
     return otherwise

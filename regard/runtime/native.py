@@ -197,9 +197,9 @@ def hash_of_sources(folder: Path = FOLDER_OF_SOURCES) -> str:
 
 def wasm_file() -> Path:
     """Return the path of the library for browsers. Raises RuntimeError if it was not built, or from other sources."""
-    path, command = FOLDER_OF_LIBRARIES / "wasm" / "regard.wasm", "python tools/build_library.py wasm"
-    if not path.is_file():
-        raise RuntimeError(f"the library for browsers is missing: {path}; wheels have it; in a checkout: `{command}`")
+    command = "pip install -e '.[build]' && python tools/build_library.py wasm"  # -e: not a copy, which would miss it
+    if not (path := FOLDER_OF_LIBRARIES / "wasm" / "regard.wasm").is_file():
+        raise RuntimeError(f"the library for browsers is missing: {path}; in the folder of the source: `{command}`")
     if hash_of_sources().encode() not in path.read_bytes():
         raise RuntimeError(f"{path} was built from other sources of the library; build it again: `{command}`")
     return path

@@ -25,7 +25,7 @@ window.texts = {};
     const words = window.synonyms.flatMap((family) => family.map((word) => [word, family])).sort((a, b) => b[0].length - a[0].length);
     for (const [word, family] of words) {
       const end = isHangul(word) ? `(?:${PARTICLES})?(?![가-힣])` : "(?:s|es)?(?![\\p{L}\\p{N}])";
-      const pattern = new RegExp((isHangul(word) ? "" : "(?<![\\p{L}\\p{N}])") + escaped(word) + end, "u");
+      const pattern = new RegExp((isHangul(word) ? "" : "(?<![\\p{L}\\p{N}])") + escaped(word).replaceAll(" ", isHangul(word) ? " ?" : " ") + end, "u");
       if (!pattern.test(rest)) continue;
       rest = rest.replace(pattern, " ");
       groups.push([word, ...family.filter((other) => other !== word)]);
@@ -125,7 +125,7 @@ window.texts = {};
     return rows[a.length][b.length];
   };
 
-  const named = (query) => (/\S\s+\S/.test(query) ? [] : [...new Set(splitQuery(query.toLowerCase()))].filter((term) => !isHangul(term) && term.length > 2));
+  const named = (query) => (/\S[\s-]+\S/.test(query) ? [] : [...new Set(splitQuery(query.toLowerCase()))].filter((term) => !isHangul(term) && term.length > 2));
   let words = [], note = "", isEmpty = false, others = 0;
   Search._performSearch = (query) => {
     document.getElementById("search-progress")?.replaceChildren();
@@ -140,6 +140,8 @@ window.texts = {};
       const score = matches.reduce((sum, match) => sum + match.score, 0) + KINDS.find(([pattern]) => pattern.test(name))[1] + own(name) + order.get(page) - 40 * ofGroups.length;
       return [name, heading ? `${titles[page]} > ${heading.title}` : titles[page], heading ? `#${heading.anchor}` : "", null, score, filenames[page], "text"];
     });
+    const glossary = results.find(([name]) => name === (korean ? "ko/glossary" : "glossary")), [, , third = 0] = results.map((result) => result[4]).sort((a, b) => b - a);
+    if (glossary && window.terms.includes(query.trim().toLowerCase())) glossary[4] = Math.max(glossary[4], third + 0.01); // the meaning of a term is among the first three
     const terms = named(query);
     for (const term of terms) {
       for (const result of Search.performObjectSearch(term, new Set(terms))) {

@@ -97,8 +97,12 @@
 
   /** Draw the lines of one word of the translation, or of all. */
   function connect(only) {
+    const overflows = () => [source, target].some((words) => words.clientHeight > 1.6 * words.firstElementChild.clientHeight);
+    figure.classList.remove("tight");
+    if (overflows()) figure.classList.add("tight"); // smaller words, if all of a row fit then
+    const isCrowded = overflows();
+    if (isCrowded) figure.classList.remove("tight");
     const box = lines.getBoundingClientRect();
-    const isCrowded = [source, target].some((words) => words.clientHeight > 1.6 * words.firstElementChild.clientHeight);
     hint.hidden = !isCrowded; // several rows of words: lines on demand
     const place = (node, edge) => { const at = node.getBoundingClientRect(); return [(at.left + at.right) / 2 - box.left, at[edge] - box.top]; };
     lines.setAttribute("viewBox", `0 0 ${box.width} ${box.height}`);

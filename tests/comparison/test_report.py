@@ -315,6 +315,28 @@ def test_a_difference_that_may_be_chance_is_not_called_better(p: dict[str, float
     assert "may be chance" in summary
 
 
+@pytest.mark.parametrize(("difference", "is_better"), [(0.0049, False), (-0.0049, False), (0.006, True)])
+def test_a_difference_that_rounds_to_nothing_is_not_called_better(difference: float, is_better: bool) -> None:
+    comparison = make_comparison(systems=2)
+    base, other = comparison.systems
+    names = dict(zip(other.runs, base.runs, strict=True))
+    values = {run.name: {score.name: score.value for score in run.scores} for run in comparison.runs}
+
+    def moved(score: RunScore, run: str) -> RunScore:
+        value = values[names[run]][score.name] + difference
+        return replace(score, value=value, p=0.0005, against=names[run])
+
+    runs = tuple(
+        replace(run, scores=tuple(moved(score, run.name) for score in run.scores)) if run.name in names else run
+        for run in comparison.runs
+    )
+    means = {score.name: score.mean for score in base.scores}
+    scores = tuple(replace(score, mean=means[score.name] + difference) for score in other.scores)
+    summary = english(replace(comparison, runs=runs, systems=(base, replace(other, scores=scores))))
+    assert ("is better than" in summary) is is_better
+    assert ("is less than 0.005 BLEU: too small to call either better" in summary) is not is_better
+
+
 def test_without_p_values_nothing_is_called_better() -> None:
     summary = english(with_p(make_comparison(systems=2), {"rnn-attention/1": None, "rnn-attention/2": None}))
     assert "better" not in summary

@@ -111,6 +111,7 @@ def test_a_file_that_is_not_text_is_named_in_one_sentence(tmp_path: Path, name: 
     with pytest.raises(DataError, match=rf"{name}: is an? .*; Regard reads text: save it as plain text") as caught:
         read_lines(tmp_path / name)
     assert len(caught.value.causes) == 1
+    assert str(caught.value).endswith("a table as CSV UTF-8"), "what to do with a spreadsheet"
     (tmp_path / name).write_bytes(b"This is text.\n")
     assert read_lines(tmp_path / name) == ["This is text."]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -355,3 +356,17 @@ class TestElsewhere:
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stdout
         assert done.stdout.endswith("equal\n")
+
+
+def test_a_missing_library_for_browsers_is_built_where_the_package_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A copy of the package in site-packages would not have it: the first command replaces the copy."""
+    monkeypatch.setattr(native, "FOLDER_OF_LIBRARIES", tmp_path)
+    commands = re.escape("`pip install -e '.[build]' && python tools/build_library.py wasm`")
+    with pytest.raises(RuntimeError, match=f"in the folder of the source: {commands}"):
+        native.wasm_file()
+    (tmp_path / "wasm").mkdir()
+    (tmp_path / "wasm" / "regard.wasm").write_bytes(b"")
+    with pytest.raises(RuntimeError, match=f"from other sources of the library; build it again: {commands}"):
+        native.wasm_file()

@@ -86,6 +86,15 @@ WISHES = {
         "csv": "tutorials/translator",
         "sentence length": "tutorials/compare",
         "worksheet": "worksheet",
+        "BLEU": "glossary",
+        "chrF": "glossary",
+        "p-value": "comparison",
+        "xlsx": "tutorials/translator",
+        "xls": "tutorials/translator",
+        "google sheets": "tutorials/translator",
+        "apk": "tutorials/phone",
+        "several po files": "tutorials/strings",
+        "high school": "tutorials/lesson",
     },
     "search-ko.html": {
         "오프라인": "ko/tutorials/phone",
@@ -118,6 +127,24 @@ WISHES = {
         "학습지": "ko/worksheet",
         "문장 길이": "ko/tutorials/compare",
         "주의": "ko/attention",
+        "연습문제": "ko/tutorials/lesson",
+        "연습 문제": "ko/tutorials/lesson",
+        "수업자료": "ko/tutorials/lesson",
+        "수업 자료": "ko/tutorials/lesson",
+        "교안": "ko/tutorials/lesson",
+        "실습": "ko/tutorials/lesson",
+        "교육": "ko/tutorials/lesson",
+        "고등학교": "ko/tutorials/lesson",
+        "학생": "ko/tutorials/lesson",
+        "문장길이": "ko/tutorials/compare",
+        "xlsx": "ko/tutorials/translator",
+        "xls": "ko/tutorials/translator",
+        "구글 시트": "ko/tutorials/translator",
+        "google sheets": "ko/tutorials/translator",
+        "apk": "ko/tutorials/phone",
+        "BLEU": "ko/glossary",
+        "p-value": "ko/comparison",
+        "여러 PO 파일": "ko/tutorials/strings",
     },
 }
 """Searches by wish, in words that the page may not have, and the page that is among the first three results."""
@@ -432,6 +459,43 @@ def test_on_a_phone_a_long_sentence_has_the_lines_of_the_word_that_is_tapped(
     page.evaluate("document.activeElement.blur()")
     assert lines.count() == 0
     phone.close()
+
+
+@pytest.mark.parametrize("name", ["index.html", "ko/index.html"])
+def test_on_a_wide_screen_the_longest_sentence_to_try_has_all_its_lines(site: Path, context: Any, name: str) -> None:
+    page = context.new_page()
+    page.set_viewport_size({"width": 1280, "height": 900})
+    page.goto((site / name).as_uri())
+    page.wait_for_selector("#try[data-loaded]")
+    page.locator("#try button[data-text]").last.click()
+    page.locator("[data-part=lines] path").nth(10).wait_for()
+    assert not page.locator("[data-part=hint]").is_visible()
+    page.close()
+
+
+def test_a_phone_folds_the_list_of_commands_and_puts_meanings_below_their_terms(site: Path, context: Any) -> None:
+    page = context.new_page()
+    for width, is_phone in ((1280, False), (400, True)):
+        page.set_viewport_size({"width": width, "height": 900})
+        page.goto((site / "reference/commands.html").as_uri())
+        assert page.locator("details.commands a").first.is_visible() is not is_phone
+        page.goto((site / "glossary.html").as_uri())
+        term, _, meaning = (cell.bounding_box() for cell in page.locator("tbody tr").first.locator("td").all()[:3])
+        assert (meaning["y"] >= term["y"] + term["height"]) is is_phone
+    page.close()
+
+
+@pytest.mark.parametrize("width", [1280, 400])
+def test_no_option_breaks_after_its_hyphens(site: Path, context: Any, width: int) -> None:
+    page = context.new_page()
+    page.set_viewport_size({"width": width, "height": 900})
+    rows = """[...document.querySelectorAll('article :is(code .pre:not(.long), .option)')].filter(node =>
+        node.getClientRects().length > 1 && (innerWidth > 640 || !node.closest('td'))).map(node => node.textContent)"""
+    for name in ("tutorials/translator", "ko/tutorials/compare", "training", "ko/comparison"):
+        page.goto((site / f"{name}.html").as_uri())
+        assert page.evaluate(rows) == [], name
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+    page.close()
 
 
 @pytest.mark.parametrize("name", ["index.html", "ko/index.html"])

@@ -152,9 +152,7 @@ def _problems(settings: SmallSettings, has_model: bool, layer: int | None) -> li
         names = [f"`{name}{'=True' * (name == 'unprojected')}`" for name in settings.given if name != "causal"]
         causes = [f"{name}: a trained model has its own; leave {name} or `model` out" for name in names]
         if settings.causal:
-            causes.append(
-                "`causal=True`: a trained encoder sees every token; give a target too, for the causal decoder"
-            )
+            causes.append("`causal=True`: a trained encoder sees every token; give a target, for the causal decoder")
         return causes
     causes = settings.problems()
     if layer is not None:
@@ -166,6 +164,8 @@ def _small_setup(settings: SmallSettings, pairs: Sequence[Pair]) -> _Setup:
     source = WordVocabulary([source for source, _ in pairs])
     target = WordVocabulary([target for _, target in pairs if target is not None])
     sides = settings.sides()
+    texts = {"norms": f"descriptions.{sides['norm']}_norm", "score": f"steps.score_{sides['score']}.title"}
+    sides |= {placeholder: TEXTS[key] for placeholder, key in texts.items()}
     description = TEXTS["descriptions.random"].fill(**sides, seed=settings.seed or 0, plural="s" * (sides["heads"] > 1))
     if settings.unprojected:
         description += TEXTS["descriptions.unprojected"]

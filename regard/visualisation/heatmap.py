@@ -21,6 +21,7 @@ from regard.visualisation.language import words
 from regard.visualisation.text import clean, isolated
 
 LEGEND_SIZE = 11.0
+NUMBERS_FROM = 40  # pixels: cells this high show their weight in digits
 MIN_HEADER = 400.0  # pixels that a title may fill above a narrower grid
 RULE_EVERY, RULES_FROM = 5, 20  # a stronger grid line every five words, from twenty words on
 CEILINGS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1.0)
@@ -101,7 +102,7 @@ def layout_heatmap(alignment: Alignment, ceiling: float | None = None) -> Figure
     right = drawing.right_edge(column_labels(grid, alignment.source))
     has_links = bool(alignment.links)
     legend_width = drawing.right_edge(_legend(0.0, 0.0, ceiling, has_links))
-    right = max(right, grid.far_right + 1, MARGIN + legend_width)
+    right = max(right, (sum(grid.end) if grid.end else grid.right) + 1, MARGIN + legend_width)
     header, height = drawing.header_lines(alignment.title, alignment.caption, max(right - MARGIN, MIN_HEADER))
     grid = replace(grid, top=grid.top + (float(math.ceil(height + 10)) if header else 0.0))
     right = max(right, drawing.right_edge(header))
@@ -168,7 +169,7 @@ def _end_column(alignment: Alignment, grid: Grid, ceiling: float, labels: tuple[
 
 def _values(alignment: Alignment, grid: Grid, ceiling: float) -> Iterator[Text]:
     """Write the weights in digits if cells have room for them; those that round to zero are blank."""
-    for (t, s), weight in np.ndenumerate(alignment.weights) if grid.has_numbers else ():
+    for (t, s), weight in np.ndenumerate(alignment.weights) if grid.cell_height >= NUMBERS_FROM else ():
         x, y, width, height = grid.cell(t, s)
         digits, paint = f"{weight:.2f}" if weight >= 0.005 else "", f"v{level(weight, ceiling)}"
         yield Text(x + width / 2, y + height / 2 + MIDLINE * 12.0, digits, 12.0, paint, "middle")

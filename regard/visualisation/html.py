@@ -34,18 +34,14 @@ def script_colours() -> dict[str, Any]:
 
 def colour_variables() -> str:
     """Return the CSS variables of all roles, of the series and of three shades; light when printed."""
-    return in_both_themes(_variables)
+    paints = [*ROLES, *(f"s{n}" for n in range(SERIES)), *(f"w{n}" for n in (8, 30, 70))]
+    return in_both_themes(lambda theme: f":root {{ {'; '.join(f'--{p}: {colour(p, theme)}' for p in paints)} }}")
 
 
 def in_both_themes(rules: Callable[[Theme], str]) -> str:
     """Return CSS rules of the light theme, and those of the dark one for screens that prefer it."""
     light, dark = (rules(theme) for theme in THEMES)
     return f"{light}\n@media screen and (prefers-color-scheme: dark) {{ {dark} }}"
-
-
-def _variables(theme: Theme) -> str:
-    paints = [*ROLES, *(f"s{n}" for n in range(SERIES)), *(f"w{n}" for n in (8, 30, 70))]
-    return f":root {{ {'; '.join(f'--{paint}: {colour(paint, theme)}' for paint in paints)} }}"
 
 
 def paint_rules() -> str:

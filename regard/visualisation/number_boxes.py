@@ -13,10 +13,10 @@ from regard.common.bilingual import Text, Words
 from regard.common.shapes import Array
 
 Kind = Literal["numbers", "weights", "mask", "tokens", "loss"]
-LONGEST = 16
-"""Columns, or rows that are not tokens, up to which a matrix is shown whole."""
-ELIDED = 8
-"""Columns or rows that are shown of a longer one."""
+LONGEST, ELIDED = (
+    16,
+    8,
+)  # columns, or rows that are not tokens, up to which a matrix is shown whole; else, of a longer one
 HEADS = 4
 """Heads that are shown."""
 DIGITS = 3
@@ -31,7 +31,8 @@ class Term:
     `operator` begins a new equation. `repeated`: an operand that an earlier step has shown. The page computes results
     by their operators, and times `parameter`, one number or as many axes as `letters`; or by their `rule`: "as X" (the
     numbers of X with other axes), "moments", "normalise" (`parameter`: ε), "unit X", "columns X" (`parameter`: their
-    numbers), "loss X" (of the correct token), "total X" (of so many tokens), "fixed" (it cannot).
+    numbers), "loss X" (of the correct token), "total X" (of so many tokens), "fixed" (it cannot). `marked`: the column
+    that is marked in each row, with the axes of `values` but one column; −1 for none.
     """
 
     name: Words
@@ -44,6 +45,7 @@ class Term:
     repeated: bool = False
     rule: str = ""
     parameter: Array | float | None = None
+    marked: Array | None = None
 
     def shape(self, is_batch: bool) -> str:
         """Return the shape: rows × columns, or in a batch all axes with their letters; of tokens only in a batch."""
@@ -87,6 +89,7 @@ class NumberMatrix:
     more_rows: int = 0
     more_columns: int = 0
     index: int = 0  # among the matrices of its term
+    marked: frozenset[tuple[int, int]] = frozenset()  # row and column of cells
 
     @property
     def more(self) -> Text | None:
@@ -155,7 +158,8 @@ def _matrix(term: Term, at: dict[str, int]) -> NumberMatrix:
     shown: list[list[float | str]] = values[:R, :C].tolist()
     cells = tuple(tuple(format_cell(value, term.kind, digits) for value in row) for row in shown)
     more = (len(values) - R, values.shape[1] - C)
-    return NumberMatrix(_label([term], at), tuple(rows)[:R], tuple(columns)[:C], cells, shown, *more, position)
+    marked = frozenset[tuple[int, int]]() if term.marked is None else frozenset(enumerate(term.marked[index][:R, 0]))
+    return NumberMatrix(_label([term], at), tuple(rows)[:R], tuple(columns)[:C], cells, shown, *more, position, marked)
 
 
 def _shown(axis: str, size: int) -> int:

@@ -20,7 +20,7 @@ from regard.visualisation.language import words
 
 WIDTH = 760.0
 LEFT, ROOM, RIGHT = MARGIN + 80, 400.0, WIDTH - MARGIN - 170.0  # of the source's columns, and left of the decoder
-COLUMNS, WIDEST = 6, 92.0  # columns at most, of more words those of the strongest; pixels of one
+COLUMNS, WIDEST = 6, 92.0  # columns at most, of more words the strongest of all steps; pixels of one
 SIZE, SMALL, NUMBERS = 13.0, 11.5, 32  # sizes of text; numbers drawn of a state
 STATE, STEP, BAR, HIGH = 14.0, 18.0, 28.0, 34.0  # heights of a state and of its row; width and greatest height of a bar
 SCORES, WEIGHTS, WORD = range(3)
@@ -79,9 +79,8 @@ class Diagram:
         yield from self._decoder(t, stage)
 
     def _columns(self, weights: npt.NDArray[np.float32] | None, read: int) -> list[Column]:
-        """Return the words that are shown: the strongest, or those around what is read."""
-        states = self.data.states
-        own = states.token_words if states else ()
+        """Return the words that are shown: those with the largest weight of any step, or those around what is read."""
+        own = states.token_words if (states := self.data.states) else ()
         shown = [*enumerate(self.data.source), *([(-1, words("(end)"))] if self.weights[:, -1].max() >= 0.005 else [])]
         columns = [
             Column(text, 0.0 if weights is None else float(weights[s]), tuple(i for i, w in enumerate(own) if w == s))
@@ -89,7 +88,8 @@ class Diagram:
         ]
         now = next((i for i, column in enumerate(columns) if read in column.tokens), 0)
         ends = (0, len(columns) - 1) if states and states.is_all else ()  # whose states are handed over
-        ranks = [(i not in ends, abs(i - now) if weights is None else -c.weight, i) for i, c in enumerate(columns)]
+        largest = np.zeros(len(shown)) if weights is None else self.weights.max(0)
+        ranks = [(i not in ends, -largest[s], abs(i - now), i) for i, (s, _) in enumerate(shown)]
         return [columns[i] for i in sorted(i for *_, i in sorted(ranks)[:COLUMNS])]
 
     def _encoder(self, placed: Sequence[tuple[float, Column]], end: float) -> Iterator[Mark]:

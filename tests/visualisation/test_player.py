@@ -76,6 +76,20 @@ def test_what_a_caption_is_read_from_is_called_cells(caption_explanation: Callab
     assert name.startswith("cells")
 
 
+def test_columns_stay_the_same_while_words_are_written(explanation: Callable[..., ExplanationData]) -> None:
+    explained = replace(explanation(12, 1, 1), source=tuple("abcdefghijkl"))
+    weights = explained.layers[0].weights[0]
+    rows = []
+    for frame in layout_frames(explained)[1:]:
+        texts = [m for group in frame.groups if group.name == "mechanism" for m in group.marks if isinstance(m, Text)]
+        (y,) = (mark.y for mark in texts if mark.text == "words (+6)")
+        rows.append([mark.text for mark in texts if mark.y == y and mark.anchor == "middle"][:-1])
+    assert len(rows) == 3 + 12
+    assert all(row == rows[0] for row in rows)
+    strongest = {*np.argsort(-np.append(weights.max(0), (1 - weights.sum(1)).max()))[:6].tolist()}
+    assert rows[0] == [[*"abcdefghijkl", "(end)"][s] for s in sorted(strongest)]
+
+
 @pytest.mark.parametrize("directions", [1, 2])
 def test_the_states_that_are_handed_over_stay_in_view(without_attention: ExplanationData, directions: int) -> None:
     words, states = tuple("abcdefgh"), without_attention.states

@@ -22,12 +22,10 @@ from regard.models import Model, ModelSettings, build
 from regard.visualisation.architecture import Architecture, Part, Role, Stack
 from regard.visualisation.language import words
 
-Count = Callable[..., int]
-"""Counts the weights of modules, see `_count`."""
+Count = Callable[..., int]  # of the weights of modules, see `_count`
 STATES = (("V: states", "K: states", "Q: state"), ("scores, softmax, Σ",))
 """Labels of the boxes inside the attention of a model without heads."""
-WHOLE = (Cell, GatedConvolution, Score)
-"""Layers whose inner linear layers are counted with them."""
+WHOLE = (Cell, GatedConvolution, Score)  # their inner linear layers are counted with them
 
 
 def describe_architecture(

@@ -34,7 +34,7 @@ def script_colours() -> dict[str, Any]:
 
 def colour_variables() -> str:
     """Return the CSS variables of all roles, of the series and of three shades; light when printed."""
-    paints = [*ROLES, *(f"s{n}" for n in range(SERIES)), *(f"w{n}" for n in (8, 30, 70))]
+    paints = [*ROLES, *(f"{kind}{n}" for kind in "st" for n in range(SERIES)), *(f"w{n}" for n in (8, 30, 70))]
     return in_both_themes(lambda theme: f":root {{ {'; '.join(f'--{p}: {colour(p, theme)}' for p in paints)} }}")
 
 
@@ -46,6 +46,6 @@ def in_both_themes(rules: Callable[[Theme], str]) -> str:
 
 def paint_rules() -> str:
     """Return CSS that gives the marks of inline figures their paints, by the variables of `colour_variables`."""
-    paints = [*ROLES, *(f"s{n}" for n in range(SERIES))]
+    paints = [*ROLES, *(f"{kind}{n}" for kind in "st" for n in range(SERIES))]
     rules = (f"svg .{p} {{ fill: var(--{p}) }} svg .{p}-line {{ fill: none; stroke: var(--{p}) }}" for p in paints)
     return "\n".join(rules)

@@ -17,10 +17,8 @@ LONGEST, ELIDED = (
     16,
     8,
 )  # columns, or rows that are not tokens, up to which a matrix is shown whole; else, of a longer one
-HEADS = 4
-"""Heads that are shown."""
-DIGITS = 3
-"""Decimal places; a matrix whose numbers are exact with fewer has fewer."""
+HEADS = 4  # heads that are shown
+DIGITS = 3  # decimal places; a matrix whose numbers are exact with fewer has fewer
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,7 +17,7 @@ LONGEST, ELIDED = (
     16,
     8,
 )  # columns, or rows that are not tokens, up to which a matrix is shown whole; else, of a longer one
-HEADS = 4  # heads that are shown
+HEADS = 4, 16  # heads that are shown: in a terminal, on a page
 DIGITS = 3  # decimal places; a matrix whose numbers are exact with fewer has fewer
 
 
@@ -112,7 +112,7 @@ class Equation:
 
 def matrices(term: Term) -> list[NumberMatrix]:
     """Divide a term into matrices, one for each sentence and head; long vectors and many heads are elided."""
-    return [_matrix(term, at) for at in _places([term])]
+    return [_matrix(term, at) for at in _places([term], HEADS[0])]
 
 
 def equations(terms: Sequence[Term]) -> list[Equation]:
@@ -126,14 +126,14 @@ def equations(terms: Sequence[Term]) -> list[Equation]:
     return [
         Equation(_label(group, at), tuple((term, _matrix(term, at)) for term in group))
         for group in groups
-        for at in _places(group)
+        for at in _places(group, HEADS[1])
     ]
 
 
-def _places(terms: Sequence[Term]) -> list[dict[str, int]]:
+def _places(terms: Sequence[Term], heads: int) -> list[dict[str, int]]:
     """Return the sentence and the head of each matrix of terms that are multiplied with each other."""
     sizes = _sizes(terms)
-    ranges = [range(min(sizes[axis], HEADS) if axis == "H" else sizes[axis]) for axis in sizes]
+    ranges = [range(min(sizes[axis], heads) if axis == "H" else sizes[axis]) for axis in sizes]
     return [dict(zip(sizes, index, strict=True)) for index in itertools.product(*ranges)]
 
 
@@ -171,8 +171,8 @@ def _label(terms: Sequence[Term], at: dict[str, int]) -> Text:
         en, ko = [f"sentence {at['B'] + 1}"], [f"문장 {at['B'] + 1}"]
     if sizes.get("H", 1) > 1:
         count, head = sizes["H"], at["H"] + 1
-        en.append(f"head {head} of {count}" if count > HEADS else f"head {head}")
-        ko.append(f"헤드 {count}개 가운데 {head}" if count > HEADS else f"헤드 {head}")
+        en.append(f"head {head} of {count}" if count > HEADS[0] else f"head {head}")
+        ko.append(f"헤드 {count}개 가운데 {head}" if count > HEADS[0] else f"헤드 {head}")
     return Text(", ".join(en), ", ".join(ko))
 
 

@@ -351,6 +351,18 @@ def test_large_vectors_are_elided_aloud(tmp_path: Path, monkeypatch: pytest.Monk
     assert "head 5" not in text
 
 
+def test_a_page_shows_all_eight_heads() -> None:
+    block = walkthrough_block("I go home", size=16, heads=8)
+    page, text = block.page(), block.text()
+    for key in ("self.Q", "self.weights"):
+        labels = [equation.label.en for equation in equations(block[key].terms) if equation.label.en]
+        assert labels == [f"head {head} of 8" for head in range(1, 9)]
+    assert "head 8 of 8" in page
+    assert "head 4 of 8" in text
+    assert "head 5" not in text
+    assert len(page) < 500_000
+
+
 @pytest.mark.parametrize("encoder", ["recurrent", "convolutional"])
 def test_only_the_transformer_of_a_model_is_walked_through(tmp_path: Path, encoder: str) -> None:
     path = folder(tmp_path / "run", encoder)

@@ -51,15 +51,10 @@ class Alignment:
         for field in ("title", "caption"):
             object.__setattr__(self, field, clean(getattr(self, field)))
         object.__setattr__(self, "weights", _checked("weights", self.weights, shape))
-        if self.special_weights is not None:
-            checked = _checked("special_weights", self.special_weights, shape[:1])
-            object.__setattr__(self, "special_weights", checked)
-        self._check_sums_and_links()
-
-    def _check_sums_and_links(self) -> None:
-        """Refuse rows that sum to more than one, within the tolerance of bfloat16, and links outside."""
+        if (special := self.special_weights) is not None:
+            object.__setattr__(self, "special_weights", _checked("special_weights", special, shape[:1]))
         sums = self.weights.sum(axis=1) + (0 if self.special_weights is None else self.special_weights)
-        if sums.max() > 1.02:
+        if sums.max() > 1.02:  # within the tolerance of bfloat16
             t = int(sums.argmax())
             raise UsageError(f"the weights of a target word sum to one at most; those of word {t} sum to {sums[t]:.3f}")
         rows, columns = self.weights.shape

@@ -41,18 +41,15 @@ def layout_linear_map(
     caption = words(CAPTION, sizes=f"{M} × {N}", share=share, turned=turned, count=len(queries))
     width = 2 * MARGIN + 2 * SIDE + BETWEEN
     header, height = drawing.header_lines(title, caption, width - 2 * MARGIN)
-    top, groups = MARGIN + height + 34, [Group("header", header)]
+    top, groups, link = MARGIN + height + 34, [Group("header", header)], list[Mark]()
     steps = np.eye(2) * np.abs(before).max(initial=1e-9) / LINES
     for n, (name, points, grid) in enumerate((("h", before, steps), ("W · h", before @ change, steps @ change))):
         left, shown = MARGIN + n * (SIDE + BETWEEN), arrows[: n * len(arrows)]
-        marks: list[Mark] = [Text(left, top - 10, name, SIZE, "muted")]
-        groups.append(Group(f"plane-{n + 1}", (*marks, *_plane(points, shown, grid, names, (left, top)))))
+        link.append(Text(left, top - 10, name, SIZE, "muted"))
+        groups.append(Group(f"plane-{n + 1}", tuple(_plane(points, shown, grid, names, (left, top)))))
     x, y = MARGIN + SIDE + BETWEEN / 2, top + SIDE / 2
-    link: tuple[Mark, ...] = (
-        *drawing.arrow((x - 24, y), (x + 24, y), "link", 2.0),
-        Text(x, y - 12, "W", 18.0, "link", "middle"),
-    )
-    return drawing.make_figure(width, top + SIDE + MARGIN, [*groups, Group("map", link)], title, caption)
+    link += [Text(x, y - 12, "W", 18.0, "link", "middle"), *drawing.arrow((x - 24, y), (x + 24, y), "link", 2.0)]
+    return drawing.make_figure(width, top + SIDE + MARGIN, [*groups, Group("map", tuple(link))], title, caption)
 
 
 def _plane(

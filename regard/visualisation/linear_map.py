@@ -69,9 +69,6 @@ def _plane(
             yield Polyline(line, "grid" if n else "rule", 1.0)
     longest = float(np.abs(arrows).max(initial=1e-9)) / (0.4 * SIDE / scale)
     tips, spots = [at(arrow / longest) for arrow in arrows], [at(point) for point in points]
-    for tip in tips:
-        yield from drawing.arrow(at(np.zeros(2)), tip, "s1", 1.5)
-    yield from (Box(x - DOT, y - DOT, 2 * DOT, 2 * DOT, "s0") for x, y in spots)
     labels = list[Text]()
     for paint, texts, ends_of in (("s0", names[0], spots), ("s1", names[1], tips)):
         for name, (x, y) in zip(texts, ends_of, strict=False):
@@ -80,6 +77,10 @@ def _plane(
             is_left = x + wide > left + SIDE or (paint == "s1" and left < x - wide < left + SIDE / 2 - wide)
             label = Text(x + far, y + MIDLINE * SIZE, text, SIZE, paint)
             labels.append(_apart(replace(label, x=x - far, anchor="end") if is_left else label, labels))
+    yield from (Polyline((a, b, d, c), "paper") for a, b, c, d in map(Text.corners, labels))  # over the grid alone
+    for tip in tips:
+        yield from drawing.arrow(at(np.zeros(2)), tip, "s1", 1.5)
+    yield from (Box(x - DOT, y - DOT, 2 * DOT, 2 * DOT, "s0") for x, y in spots)
     yield from labels
 
 

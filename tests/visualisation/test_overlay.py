@@ -121,7 +121,7 @@ def test_an_animated_caption_shows_the_image_in_each_step(
 ) -> None:
     explained = caption_explanation("ko")
     steps = layout_frames(explained)
-    assert len(steps) == 4
+    assert len(steps) == 3 + 3, "the stages of the first token, the others and the end"
     assert len({(step.width, step.height) for step in steps}) == 1
     for step in steps:
         groups = {group.name: group.marks for group in step.groups}

@@ -22,12 +22,10 @@ from regard.models import Model, ModelSettings, build
 from regard.visualisation.architecture import Architecture, Part, Role, Stack
 from regard.visualisation.language import words
 
-Count = Callable[..., int]
-"""Counts the weights of modules, see `_count`."""
+Count = Callable[..., int]  # of the weights of modules, see `_count`
 STATES = (("V: states", "K: states", "Q: state"), ("scores, softmax, Σ",))
 """Labels of the boxes inside the attention of a model without heads."""
-WHOLE = (Cell, GatedConvolution, Score)
-"""Layers whose inner linear layers are counted with them."""
+WHOLE = (Cell, GatedConvolution, Score)  # their inner linear layers are counted with them
 
 
 def describe_architecture(
@@ -38,8 +36,8 @@ def describe_architecture(
         model = build(settings, *vocabularies, joint)
     seen = set[int]()
     recurrent = partial(_recurrent, start="last states" if settings.encoder.kind == "recurrent" else "mean of outputs")
-    describe: dict[str, Any] = {"recurrent": recurrent, "no_attention": recurrent, "convolutional": _convolutional}
-    describe["transformer"] = _transformer
+    describe: dict[str, Any] = {"recurrent": recurrent, "no_attention": recurrent, "transformer": _transformer}
+    describe["convolutional"] = _convolutional
     sides = []
     for side, size in zip(("encoder", "decoder"), vocabularies, strict=True):
         part_settings: Any = getattr(settings, side)
@@ -60,15 +58,12 @@ def weights_by_kind(model: Model) -> tuple[tuple[str, int], ...]:
 
     def add(module: nn.Module, whole: str | None) -> None:
         kind = whole or _kind(module)
-        for parameter in module.parameters(recurse=False):
-            if id(parameter) not in seen:
-                seen.add(id(parameter))
-                counts[kind] += parameter.numel()
+        counts[kind] += _count(seen, module, recurse=False)
         for child in module.children():
             add(child, whole or (kind if isinstance(module, WHOLE) else None))
 
     add(model, None)
-    return tuple(counts.most_common())
+    return tuple((+counts).most_common())
 
 
 def _kind(module: nn.Module) -> str:
@@ -85,15 +80,12 @@ def _kind(module: nn.Module) -> str:
     return next((name for name, types in kinds.items() if isinstance(module, types)), "other")
 
 
-def _count(seen: set[int], *modules: nn.Module | None) -> int:
+def _count(seen: set[int], *modules: nn.Module | None, recurse: bool = True) -> int:
     """Count the weights of modules, those that were `seen` before left out."""
-    total = 0
-    for module in modules:
-        for parameter in [] if module is None else module.parameters():
-            if id(parameter) not in seen:
-                seen.add(id(parameter))
-                total += parameter.numel()
-    return total
+    parameters = [p for module in modules if module is not None for p in module.parameters(recurse)]
+    sizes = {id(parameter): parameter.numel() for parameter in parameters if id(parameter) not in seen}
+    seen.update(sizes)
+    return sum(sizes.values())
 
 
 def _single(name: str, detail: str = "", weights: int = 0, role: Role = "sublayer", **more: Any) -> Stack:
@@ -210,7 +202,8 @@ def _convolutional(side: Any, settings: Any, vocabulary: int, seen: set[int]) ->
 def _image_encoder(side: Any, settings: Any, _: int, seen: set[int], image: Sequence[int]) -> list[Stack]:
     """Describe an image encoder: the image, its backbone, and the grid of cells, the last of which may hang over."""
     count, s = partial(_count, seen), settings
-    pixels, grid = (" × ".join(str(-(-n // size)) for n in image) * all(image) for size in (1, side.stride))
+    cells = tuple(-(-n // side.stride) for n in image) * all(image)  # rows and columns, if known
+    pixels, grid = (" × ".join(map(str, sizes)) for sizes in (tuple(image) * all(image), cells))
     stacks = [_single("image", words("{size} pixels", size=pixels) if pixels else "pixels", 0, "input")]
     if s.kind == "resnet":
         backbone = side.backbone
@@ -230,7 +223,7 @@ def _image_encoder(side: Any, settings: Any, _: int, seen: set[int], image: Sequ
         stacks.append(_single("linear", words("→ {size}, norm", size=s.size), count(*rest)))
     head, cell = side.grid_head, words("{size} × {size} pixels each", size=side.stride)
     name = words("{grid} cells", grid=grid) if grid else "grid of cells"
-    stacks.append(_single(name, cell, 0, "input"))
+    stacks.append(_single(name, cell, 0, "input", cells=cells))
     if s.positions != "none":
         stacks.append(_single("+ positions", s.positions, count(head.position_embedding), "input"))
     if s.layers:

@@ -23,10 +23,8 @@ from regard.runtime import native
 from regard.runtime.model import RuntimeModel
 from regard.visualisation.live import LiveModel, Trust, render_live_page
 
-MAX_EXAMPLE, EXAMPLES = 200, 5
-"""Characters of a sentence that a page proposes, and how many of these, at most."""
-MEASURED = 12
-"""Sentences on which the faithfulness of attention is measured."""
+MAX_EXAMPLE, EXAMPLES = 200, 5  # characters of a sentence that a page proposes, and how many of these, at most
+MEASURED = 12  # sentences on which the faithfulness of attention is measured
 
 
 def export_page(

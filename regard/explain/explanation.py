@@ -33,10 +33,7 @@ from regard.visualisation.explanation_data import (
 from regard.visualisation.language import words
 from regard.visualisation.states import States
 
-MAX_PRUNED = 2
-"""Pruned hypotheses shown at each step of the search."""
-MAX_OPTIONS = 6
-"""Next tokens shown at each step of the search, besides the one that was taken."""
+MAX_PRUNED, MAX_OPTIONS = 2, 6  # shown at each step of the search: pruned hypotheses; next tokens besides the one taken
 
 
 @dataclass(frozen=True)

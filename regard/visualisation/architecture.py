@@ -21,7 +21,7 @@ SHADES: dict[Role, str] = {"input": "w8", "norm": "grid", "attention": "w30", "s
 HUES = {"V": "s2", "K": "s0", "Q": "s1"}
 WIDTH, HEIGHT = 960.0, 540.0
 TOP, FOOT = 66.0, 26.0  # pixels above and below the parts
-COLUMN, BETWEEN, FRAME = 262.0, 84.0, 12.0  # pixels: width of a part, distance of the sides, room of a frame
+COLUMN, BETWEEN, FRAME = 262.0, 100.0, 12.0  # pixels: width of a part, distance of the sides, room of a frame
 TABLE = MARGIN + 2 * COLUMN + 3 * FRAME + BETWEEN + 44.0  # left edge of the table
 ROW, GAP = 42.0, 8.0  # pixels: the highest part, and between two of them
 SIZE, SMALL = 13.0, 11.5
@@ -35,6 +35,7 @@ class Part:
     how far below it are others that it takes in. `is_first`: it takes in nothing of the part below. `before`: how far
     below (0: itself) is the part that takes in what this one gave in the step before. `opens`: rows of names, lowest
     first, of what is inside; of the lowest, all but the last take in what comes of the encoder, if any does.
+    `cells`: rows and columns of the grid that it is.
     """
 
     name: str
@@ -47,6 +48,7 @@ class Part:
     also: tuple[int, ...] = ()
     before: int | None = None
     opens: tuple[tuple[str, ...], ...] = ()
+    cells: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -116,8 +118,9 @@ def layout_architecture(architecture: Architecture) -> Figure:
     """Lay out the two sides on one slide, with the table of weights at the right."""
     sides = {"encoder": architecture.encoder, "decoder": architecture.decoder}
     row = min(ROW, *((HEIGHT - TOP - FOOT) / _rows(stacks) - GAP for stacks in sides.values()))
-    title = elide(architecture.title, TITLE_SIZE, WIDTH - 2 * MARGIN)
-    boxes, groups = dict[Place, Box](), [Group("header", (Text(MARGIN, MARGIN + 14, title, TITLE_SIZE),))]
+    size = max(10.0, _fitting(architecture.title, TITLE_SIZE, WIDTH - 2 * MARGIN))
+    title = elide(architecture.title, size, WIDTH - 2 * MARGIN + 1)
+    boxes, groups = dict[Place, Box](), [Group("header", (Text(MARGIN, MARGIN + 14, title, size),))]
     for (side, stacks), x in zip(sides.items(), (MARGIN + FRAME, MARGIN + 2 * FRAME + COLUMN + BETWEEN), strict=True):
         placed = _place(side, stacks, x, row)
         parts, boxes = [part for stack in stacks for part in stack.parts], boxes | placed
@@ -129,6 +132,11 @@ def layout_architecture(architecture: Architecture) -> Figure:
     arrows = [mark for each in connections(architecture) for mark in _connection(each, boxes, parts)]
     groups += [Group("arrows", tuple(arrows)), Group("weights", tuple(_table(architecture)))]
     return drawing.make_figure(WIDTH, HEIGHT, groups, architecture.title, _description(architecture))
+
+
+def _fitting(text: str, size: float, room: float) -> float:
+    """Return the size at which a text fits into `room` pixels, at most the one given."""
+    return size * room / max(room, measure(text, size))
 
 
 def _rows(stacks: tuple[Stack, ...]) -> float:
@@ -167,6 +175,10 @@ def _part(part: Part, box: Box) -> Iterator[Mark]:
     detail = words(part.detail) if measure(words(part.detail), small) <= room - left else ""
     yield Text(box.x + 10 + left, middle + MIDLINE * small, detail, small, paint)
     yield Text(box.x + COLUMN - 10, middle + MIDLINE * small, weights, small, paint, "end")
+    side = (box.height - 8) // max(part.cells, default=1)
+    for row, column in product(*map(range, part.cells)) if part.cells and side >= 2 else ():
+        x, y = box.x + COLUMN - 10 - side * (part.cells[1] - column), box.y + 4 + side * row
+        yield Box(x, y, side - 1, side - 1, "w70")
 
 
 def _inner(part: Part, place: Place, box: Box) -> Iterator[Mark]:
@@ -222,7 +234,8 @@ def _connection(connection: Connection, boxes: dict[Place, Box], decoder: list[P
         path = [(right, one.y + one.height / 2), (x, one.y + one.height / 2), (x, high)]
         path += [(middle, high), (middle, foot)] if opened else [(other.x, high)]
         if not end.column:
-            yield Text(x + 4, high - 6, words(decoder[end.part].source), SMALL, "link")
+            name = words(decoder[end.part].source)
+            yield Text(x + 4, high - 6, name, _fitting(name, SMALL, BETWEEN - 10), "link")
     width = 2.0 if paint == "link" else 1.4
     if len(path) > 2:
         yield Polyline(tuple(path[:-1]), paint, width)

@@ -10,6 +10,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, pairwise
+from statistics import fmean
 from typing import Literal
 
 from regard.common.errors import UsageError
@@ -24,7 +25,8 @@ LARGE_PANEL, SMALL_PANEL = (542.0, 240.0), (300.0, 210.0)  # width and height in
 LEFT, ABOVE, BELOW, GAP = 62.0, 28.0, 44.0, 12.0  # pixels around the inside of a panel, and between columns
 PANEL_SIZE, SIZE = 13.0, 12.0  # text sizes
 MARKER = 4.0  # radius in pixels
-MAX_MARKERS = 40  # a longer series is drawn without markers
+THIN, USUAL, THICK = 0.8, 2.0, 3.0  # width of the line of one seed among several, of a series, of the mean of seeds
+MAX_MARKERS, MEAN_MARKERS = 40, 10  # a longer series is drawn without markers; a mean has so many at most
 MAX_TICKS = 8
 # (corners, rotation in degrees, relative radius): circle, square, triangle, diamond, triangle pointing down, hexagon
 SHAPES = ((16, 0, 1), (4, 45, 1.2), (3, -90, 1.3), (4, 0, 1.35), (3, 90, 1.3), (6, 0, 1.1), (3, 0, 1.3), (5, -90, 1.2))
@@ -63,10 +65,27 @@ class Panel:
         """Return the number of the colour and marker of each series."""
         return [number if line.paint is None else line.paint for number, line in enumerate(self.series)]
 
-    def end_labels(self) -> list[str]:
-        """Return the text at the end of each series; empty if it only repeats the title."""
-        texts = [line.label or line.name for line in self.series]
-        return ["" if text == self.title else text for text in texts]
+    def lines(self) -> list[tuple[Series, int, float]]:
+        """Return each series with its paint and the width of its line, those on top last.
+
+        Where series of one name and paint, such as the seeds of one system, share their x, their mean joins them.
+        """
+        groups, lines = dict[tuple[str, int], list[Series]](), list[tuple[Series, int, float]]()
+        for series, paint in zip(self.series, self.paints(), strict=True):
+            groups.setdefault((series.label or series.name, paint), []).append(series)
+        for (_, paint), members in groups.items():
+            values = [dict(series.points) for series in members]
+            shared = [x for x in values[0] if all(x in row for row in values)]
+            width = THIN if len(members) > 1 and len(shared) > 1 else USUAL
+            lines += [(series, paint, width) for series in members]
+            if width == THIN:
+                mean = tuple((x, fmean(row[x] for row in values)) for x in shared)
+                lines.append((replace(members[0], points=mean, band=None), paint, THICK))
+        return sorted(lines, key=lambda line: line[2] != THIN)
+
+    def end_label(self, series: Series) -> str:
+        """Return the text at the end of a series; empty if it only repeats the title."""
+        return "" if (series.label or series.name) == self.title else series.label or series.name
 
 
 @dataclass(frozen=True)
@@ -105,8 +124,8 @@ def layout_chart(chart: Chart, narrow: float = 0.0) -> Figure:
     columns = min(chart.columns, len(chart.panels))
     one = (narrow - 2 * MARGIN - LEFT - 12, SMALL_PANEL[1]) if narrow else LARGE_PANEL
     inside = one if columns == 1 else SMALL_PANEL
-    labels = [label for panel in chart.panels for label in panel.end_labels() if label and not narrow]
-    right = max((measure(label, SIZE) + 9 + 3 * MARKER + 4 for label in labels), default=12.0)
+    labels = [panel.end_label(series) for panel in chart.panels for series in panel.series if not narrow]
+    right = max((measure(label, SIZE) + 9 + 3 * MARKER + 4 for label in labels if label), default=12.0)
     width = 2 * MARGIN + columns * (LEFT + inside[0] + right) + (columns - 1) * GAP
     header, header_height = drawing.header_lines(chart.title, chart.caption, width - 2 * MARGIN)
     top = MARGIN + header_height
@@ -141,10 +160,11 @@ def _panel(chart: Chart, number: int, area: Box) -> list[Group]:
     if not any(other.x_label == panel.x_label for other in chart.panels[number + columns : number + columns + 1]):
         texts.append(Text(area.x + area.width / 2, below + 17, panel.x_label, SIZE, "muted", "middle"))
     guide = [Polyline(tuple((x_axis.at(x), y_axis.at(y)) for x, y in panel.guide), "rule", 1.5)] if panel.guide else []
+    offsets = _offsets(panel, area.width)
     lines = [
         mark
-        for series, paint, offset in zip(panel.series, panel.paints(), _offsets(panel, area.width), strict=True)
-        for mark in _line(series, paint, x_axis, y_axis, offset, panel.categories)
+        for series, paint, width in panel.lines()
+        for mark in _line(series, (paint, width), x_axis, y_axis, offsets[paint], panel.categories)
     ]
     return [
         Group(f"grid-{number}", tuple(grid)),
@@ -185,20 +205,18 @@ def _category_lines(panel: Panel, width: float) -> list[list[str]]:
     return [wrap(label, SIZE, width / len(panel.categories) - 4) or [""] for label in panel.categories]
 
 
-def _offsets(panel: Panel, width: float) -> list[float]:
-    """Return how far each series is moved along x, so that the error bars of a category do not cover each other."""
-    if not panel.categories:
-        return [0.0] * len(panel.series)
+def _offsets(panel: Panel, width: float) -> dict[int, float]:
+    """Return how far series of each paint move along x, so that error bars of a category do not cover each other."""
     paints = sorted(set(panel.paints()))
-    step = min(2.5 * MARKER, 0.7 * width / len(panel.categories) / len(paints))
-    return [step * (paints.index(paint) - (len(paints) - 1) / 2) for paint in panel.paints()]
+    step = min(2.5 * MARKER, 0.7 * width / len(panel.categories) / len(paints)) if panel.categories else 0.0
+    return {paint: step * (n - (len(paints) - 1) / 2) for n, paint in enumerate(paints)}
 
 
 def _ends(panel: Panel, y_axis: _Axis) -> list[tuple[float, str, int]]:
     """Return height, text and paint of the labels at the ends of lines; series of one name share theirs."""
     heights: dict[tuple[str, int], list[float]] = {}
-    for series, label, paint in zip(panel.series, panel.end_labels(), panel.paints(), strict=True):
-        if label:
+    for series, paint, width in panel.lines():
+        if (label := panel.end_label(series)) and width != THIN:
             heights.setdefault((label, paint), []).append(y_axis.at(series.points[-1][1]))
     return [(sum(ys) / len(ys), text, paint) for (text, paint), ys in heights.items()]
 
@@ -256,14 +274,14 @@ class _Axis:
 
 
 def _line(
-    series: Series, number: int, x_axis: _Axis, y_axis: _Axis, offset: float, categories: Sequence[str]
+    series: Series, look: tuple[int, float], x_axis: _Axis, y_axis: _Axis, offset: float, categories: Sequence[str]
 ) -> Iterator[Mark]:
-    """Draw a series as a line, with error bars and markers unless there are too many points for markers."""
-    paint = f"s{number}"
-    points = [(x_axis.at(x) + offset, y_axis.at(y)) for x, y in series.points]
+    """Draw a series as a line, with error bars and markers unless it is thin, or of too many points for markers."""
+    (number, width), points = look, [(x_axis.at(x) + offset, y_axis.at(y)) for x, y in series.points]
+    paint = f"{'t' if width == THIN else 's'}{number}"
     if len(points) > 1:
-        yield Polyline(tuple(points), paint, 2.0)
-    for i, (x, y) in enumerate(points):
+        yield Polyline(tuple(points), paint, width)
+    for i, (x, y) in enumerate(points if width != THIN else ()):
         at = series.points[i][0]
         hint = f"{series.name}: {_short(series.points[i][1])} at {categories[round(at)] if categories else _short(at)}"
         if series.band is not None:
@@ -271,7 +289,7 @@ def _line(
             yield Polyline(((x, low), (x, high)), paint, 1.5)
             yield from (Polyline(((x - 4, edge), (x + 4, edge)), paint, 1.5) for edge in (low, high))
             hint += f", {_short(series.band[i][0])} to {_short(series.band[i][1])}"
-        if len(points) <= MAX_MARKERS:
+        if len(points) <= MAX_MARKERS and (width != THICK or i % -(-len(points) // MEAN_MARKERS) == 0):
             yield Polyline(_marker(number, x, y), paint, hint=hint)
 
 
@@ -291,7 +309,7 @@ def _marker(number: int, x: float, y: float) -> tuple[tuple[float, float], ...]:
 
 def _end_labels(ends: list[tuple[float, str, int]], x: float) -> tuple[Mark, ...]:
     """Place (y, label, paint) with their markers at the ends of lines, moved apart until none overlaps another."""
-    ends, step = sorted(ends), SIZE * 1.05
+    ends, step = sorted(ends), SIZE * 1.2
     heights = [y for y, _, _ in ends]
     for _ in range(40):
         for above, below in pairwise(range(len(heights))):

@@ -2,9 +2,9 @@
 
 A mark names its paint, never a colour: a role (`ink`, `muted`, …), `w0` … `w100` for a shade of the weight scale,
 `v0` … `v100` for text on that shade, `p0` … `p100` and `n0` … `n100` for positive and negative numbers, which diverge
-from the paper's colour, or `s0` … `s7` for one of several series. Lightness in Oklab is linear along the
-scale, so that equal steps of weight look equal; the hue stays blue, and links are vermilion, which no common colour
-blindness confuses with it (Okabe and Ito 2008).
+from the paper's colour, `s0` … `s7` for one of several series, or `t0` … `t7` for a tint of it. Lightness in Oklab is
+linear along the scale, so that equal steps of weight look equal; the hue stays blue, and links are vermilion, which no
+common colour blindness confuses with it (Okabe and Ito 2008).
 """
 
 from __future__ import annotations
@@ -55,11 +55,17 @@ def colour(paint: str, theme: Theme) -> str:
     if paint in _ROLES[theme]:
         return _ROLES[theme][paint]
     number = int(paint[1:])
-    if paint[0] == "s":
-        return _SERIES[theme][number]
+    if paint[0] in "st":
+        return _SERIES[theme][number] if paint[0] == "s" else _tint(_SERIES[theme][number], theme)
     if paint[0] in _SIGNED_HUES:
         return _signed_shade(number / LEVELS, _SIGNED_HUES[paint[0]], theme)
     return _text_on(number, theme) if paint[0] == "v" else _shade(number, theme)
+
+
+def _tint(hex_colour: str, theme: Theme) -> str:
+    """Return a colour mixed with that of the paper."""
+    pairs = zip(bytes.fromhex(hex_colour[1:]), bytes.fromhex(_ROLES[theme]["paper"][1:]), strict=True)
+    return "#" + "".join(f"{round(0.45 * a + 0.55 * b):02x}" for a, b in pairs)
 
 
 def _signed_shade(share: float, hue: float, theme: Theme) -> str:

@@ -12,13 +12,8 @@ from regard.visualisation.language import words
 
 ROW, SIZE, LABEL = 30.0, 16.0, 130.0  # pixels of a row, of its text, and the widest text
 NAMES, NAME_SIZE = 24.0, 12.0  # pixels above the rows for the names of the columns, and of their text
-ROWS = 14
-"""Words in view."""
-STRIP = 18.0  # pixels of a row that hold a word
-LEAST = 0.02
-"""Weights below are not drawn."""
-ARCS = 300.0
-"""Pixels between the words that read and those that are read."""
+ROWS, LEAST = 14, 0.02  # words in view; weights below are not drawn
+STRIP, ARCS = 18.0, 300.0  # pixels of a row that hold a word, and between words that read and those that are read
 
 
 def encoding_heading(data: ExplanationData, step: int) -> str:
@@ -28,7 +23,9 @@ def encoding_heading(data: ExplanationData, step: int) -> str:
         return words(text, layer=step + 1, count=len(data.encoder_layers))
     tokens, S = data.states.tokens, len(data.states.tokens)
     if step == S - 1:
-        return words("Encoder: all is read; the outlined states are handed over to the decoder")
+        is_read = "the decoder can attend to each of these states"
+        handed = "the outlined states are handed over to the decoder"
+        return words(f"Encoder: all is read; {is_read if data.has_cross_attention else handed}")
     read = [tokens[step], tokens[S - 1 - step]][: data.states.directions]
     return words("Encoder: it reads ") + words(", from the end ").join(map(token_label, read))
 

@@ -24,8 +24,7 @@ from regard.visualisation.states import States, states_data
 from regard.visualisation.text import clean, is_korean
 
 Role = Literal["cross", "encoder", "decoder", "attribution"]
-FORMAT = 2
-"""Version of the data of a page: 1 had no `format` and no `log_sums`, and is still drawn."""
+FORMAT = 2  # version of the data of a page: 1 had no `format` and no `log_sums`, and is still drawn
 FINE, COARSE = 1000, 250  # quantisation steps of a weight; the coarse ones fit in a byte
 MAX_FINE = 2_000_000  # weights; with more, the page quantises coarsely
 

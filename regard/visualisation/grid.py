@@ -18,7 +18,6 @@ GAP = 8.0  # pixels between a label and the grid
 TARGET_SIDE = 720.0  # pixels of the whole grid, unless cells reach their bounds
 MIN_CELL, MAX_CELL = 13.0, 44.0  # pixels
 MAX_FLAT_CELL = 80.0  # pixels that a column may be widened to, so that its label is horizontal
-NUMBERS_FROM = 40  # pixels: cells this high show their weight in digits
 MAX_LABEL = 46.0  # ems: forty Hangul syllables; a longer word is elided, and whole in the hint
 AXES = ("source →", "target ↓")
 AXES_SIZE = 11.0
@@ -45,14 +44,6 @@ class Grid:
     @property
     def bottom(self) -> float:
         return self.top + self.rows * self.cell_height
-
-    @property
-    def far_right(self) -> float:
-        return self.right if self.end is None else sum(self.end)
-
-    @property
-    def has_numbers(self) -> bool:
-        return self.cell_height >= NUMBERS_FROM
 
     def cell(self, t: int, s: int) -> tuple[float, float, float, float]:
         """Return x, y, width and height of a cell, without the hairline between cells."""

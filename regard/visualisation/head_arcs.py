@@ -18,13 +18,9 @@ from regard.visualisation.figure import MARGIN, MIDLINE, Box, Figure, Group, Mar
 from regard.visualisation.fonts import elide, measure
 from regard.visualisation.language import words
 
-ROW, SIZE, SQUARE = 30.0, 16.0, 13.0  # pixels: height of a word, size of its text, side of a square
+ROW, SIZE, SQUARE, LEGEND = 30.0, 16.0, 13.0, 26.0  # pixels: a word and its text, side of a square, the legend
 MAX_WORD, BETWEEN = 170.0, 330.0  # pixels: the widest word, and the distance of the two columns
-LEAST = 0.02
-"""Weights below have no arc."""
-MAX_WORDS = 60
-"""Words of a column that can be drawn."""
-LEGEND = 26.0
+LEAST, MAX_WORDS = 0.02, 60  # weights below have no arc; words of a column that can be drawn
 
 
 @dataclass(frozen=True, eq=False)

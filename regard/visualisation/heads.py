@@ -76,8 +76,7 @@ def _panel(head: Alignment, x: float, y: float, cell: float, ceiling: float) -> 
     yield Box(x - 1, y - 1, S * cell + 2, T * cell + 2, "rule", outline=1.0)
     hairline = 1.0 if cell >= 6 else 0.0
     for (t, s), weight in np.ndenumerate(head.weights):
-        shade = level(float(weight), ceiling)
-        if shade:
+        if shade := level(float(weight), ceiling):
             hint = f"{head.target[t]} ← {head.source[s]} {weight:.3f}"
             yield Box(x + s * cell, y + t * cell, cell - hairline, cell - hairline, f"w{shade}", hint)
 

@@ -21,6 +21,7 @@ from regard.visualisation.language import words
 from regard.visualisation.text import clean, isolated
 
 LEGEND_SIZE = 11.0
+NUMBERS_FROM = 40  # pixels: cells this high show their weight in digits
 MIN_HEADER = 400.0  # pixels that a title may fill above a narrower grid
 RULE_EVERY, RULES_FROM = 5, 20  # a stronger grid line every five words, from twenty words on
 CEILINGS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1.0)
@@ -50,15 +51,10 @@ class Alignment:
         for field in ("title", "caption"):
             object.__setattr__(self, field, clean(getattr(self, field)))
         object.__setattr__(self, "weights", _checked("weights", self.weights, shape))
-        if self.special_weights is not None:
-            checked = _checked("special_weights", self.special_weights, shape[:1])
-            object.__setattr__(self, "special_weights", checked)
-        self._check_sums_and_links()
-
-    def _check_sums_and_links(self) -> None:
-        """Refuse rows that sum to more than one, within the tolerance of bfloat16, and links outside."""
+        if (special := self.special_weights) is not None:
+            object.__setattr__(self, "special_weights", _checked("special_weights", special, shape[:1]))
         sums = self.weights.sum(axis=1) + (0 if self.special_weights is None else self.special_weights)
-        if sums.max() > 1.02:
+        if sums.max() > 1.02:  # within the tolerance of bfloat16
             t = int(sums.argmax())
             raise UsageError(f"the weights of a target word sum to one at most; those of word {t} sum to {sums[t]:.3f}")
         rows, columns = self.weights.shape
@@ -101,7 +97,7 @@ def layout_heatmap(alignment: Alignment, ceiling: float | None = None) -> Figure
     right = drawing.right_edge(column_labels(grid, alignment.source))
     has_links = bool(alignment.links)
     legend_width = drawing.right_edge(_legend(0.0, 0.0, ceiling, has_links))
-    right = max(right, grid.far_right + 1, MARGIN + legend_width)
+    right = max(right, (sum(grid.end) if grid.end else grid.right) + 1, MARGIN + legend_width)
     header, height = drawing.header_lines(alignment.title, alignment.caption, max(right - MARGIN, MIN_HEADER))
     grid = replace(grid, top=grid.top + (float(math.ceil(height + 10)) if header else 0.0))
     right = max(right, drawing.right_edge(header))
@@ -168,7 +164,7 @@ def _end_column(alignment: Alignment, grid: Grid, ceiling: float, labels: tuple[
 
 def _values(alignment: Alignment, grid: Grid, ceiling: float) -> Iterator[Text]:
     """Write the weights in digits if cells have room for them; those that round to zero are blank."""
-    for (t, s), weight in np.ndenumerate(alignment.weights) if grid.has_numbers else ():
+    for (t, s), weight in np.ndenumerate(alignment.weights) if grid.cell_height >= NUMBERS_FROM else ():
         x, y, width, height = grid.cell(t, s)
         digits, paint = f"{weight:.2f}" if weight >= 0.005 else "", f"v{level(weight, ceiling)}"
         yield Text(x + width / 2, y + height / 2 + MIDLINE * 12.0, digits, 12.0, paint, "middle")

@@ -7,10 +7,9 @@ from typing import Any
 
 from regard.visualisation.colours import LEVELS, OPACITY, ROLES, SERIES, THEMES, VEIL, Theme, colour, signed_paint
 
-SYSTEM_FONTS = (
+SYSTEM_FONTS = (  # that machines may have, in which Latin and Korean letters go together
     'Pretendard, "Noto Sans KR", "Noto Sans CJK KR", "Apple SD Gothic Neo", "Malgun Gothic", "Nanum Gothic", sans-serif'
 )
-"""Fonts that machines may have, in which Latin and Korean letters go together."""
 FAMILY = "Regard glyphs"  # name of the subset that a figure embeds
 STACK = f'"{FAMILY}", {SYSTEM_FONTS}'
 
@@ -34,7 +33,8 @@ def script_colours() -> dict[str, Any]:
 
 def colour_variables() -> str:
     """Return the CSS variables of all roles, of the series and of three shades; light when printed."""
-    return in_both_themes(_variables)
+    paints = [*ROLES, *(f"s{n}" for n in range(SERIES)), *(f"w{n}" for n in (8, 30, 70))]
+    return in_both_themes(lambda theme: f":root {{ {'; '.join(f'--{p}: {colour(p, theme)}' for p in paints)} }}")
 
 
 def in_both_themes(rules: Callable[[Theme], str]) -> str:
@@ -43,13 +43,9 @@ def in_both_themes(rules: Callable[[Theme], str]) -> str:
     return f"{light}\n@media screen and (prefers-color-scheme: dark) {{ {dark} }}"
 
 
-def _variables(theme: Theme) -> str:
-    paints = [*ROLES, *(f"s{n}" for n in range(SERIES)), *(f"w{n}" for n in (8, 30, 70))]
-    return f":root {{ {'; '.join(f'--{paint}: {colour(paint, theme)}' for paint in paints)} }}"
-
-
 def paint_rules() -> str:
     """Return CSS that gives the marks of inline figures their paints, by the variables of `colour_variables`."""
     paints = [*ROLES, *(f"s{n}" for n in range(SERIES))]
     rules = (f"svg .{p} {{ fill: var(--{p}) }} svg .{p}-line {{ fill: none; stroke: var(--{p}) }}" for p in paints)
-    return "\n".join(rules)
+    tints = (f"svg .t{n}-line {{ fill: none; stroke: var(--s{n}); opacity: .45 }}" for n in range(SERIES))
+    return "\n".join([*rules, *tints])

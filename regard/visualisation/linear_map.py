@@ -41,18 +41,15 @@ def layout_linear_map(
     caption = words(CAPTION, sizes=f"{M} × {N}", share=share, turned=turned, count=len(queries))
     width = 2 * MARGIN + 2 * SIDE + BETWEEN
     header, height = drawing.header_lines(title, caption, width - 2 * MARGIN)
-    top, groups = MARGIN + height + 34, [Group("header", header)]
+    top, groups, link = MARGIN + height + 34, [Group("header", header)], list[Mark]()
     steps = np.eye(2) * np.abs(before).max(initial=1e-9) / LINES
     for n, (name, points, grid) in enumerate((("h", before, steps), ("W · h", before @ change, steps @ change))):
         left, shown = MARGIN + n * (SIDE + BETWEEN), arrows[: n * len(arrows)]
-        marks: list[Mark] = [Text(left, top - 10, name, SIZE, "muted")]
-        groups.append(Group(f"plane-{n + 1}", (*marks, *_plane(points, shown, grid, names, (left, top)))))
+        link.append(Text(left, top - 10, name, SIZE, "muted"))
+        groups.append(Group(f"plane-{n + 1}", tuple(_plane(points, shown, grid, names, (left, top)))))
     x, y = MARGIN + SIDE + BETWEEN / 2, top + SIDE / 2
-    link: tuple[Mark, ...] = (
-        *drawing.arrow((x - 24, y), (x + 24, y), "link", 2.0),
-        Text(x, y - 12, "W", 18.0, "link", "middle"),
-    )
-    return drawing.make_figure(width, top + SIDE + MARGIN, [*groups, Group("map", link)], title, caption)
+    link += [Text(x, y - 12, "W", 18.0, "link", "middle"), *drawing.arrow((x - 24, y), (x + 24, y), "link", 2.0)]
+    return drawing.make_figure(width, top + SIDE + MARGIN, [*groups, Group("map", tuple(link))], title, caption)
 
 
 def _plane(
@@ -72,9 +69,6 @@ def _plane(
             yield Polyline(line, "grid" if n else "rule", 1.0)
     longest = float(np.abs(arrows).max(initial=1e-9)) / (0.4 * SIDE / scale)
     tips, spots = [at(arrow / longest) for arrow in arrows], [at(point) for point in points]
-    for tip in tips:
-        yield from drawing.arrow(at(np.zeros(2)), tip, "s1", 1.5)
-    yield from (Box(x - DOT, y - DOT, 2 * DOT, 2 * DOT, "s0") for x, y in spots)
     labels = list[Text]()
     for paint, texts, ends_of in (("s0", names[0], spots), ("s1", names[1], tips)):
         for name, (x, y) in zip(texts, ends_of, strict=False):
@@ -83,6 +77,10 @@ def _plane(
             is_left = x + wide > left + SIDE or (paint == "s1" and left < x - wide < left + SIDE / 2 - wide)
             label = Text(x + far, y + MIDLINE * SIZE, text, SIZE, paint)
             labels.append(_apart(replace(label, x=x - far, anchor="end") if is_left else label, labels))
+    yield from (Polyline((a, b, d, c), "paper") for a, b, c, d in map(Text.corners, labels))  # over the grid alone
+    for tip in tips:
+        yield from drawing.arrow(at(np.zeros(2)), tip, "s1", 1.5)
+    yield from (Box(x - DOT, y - DOT, 2 * DOT, 2 * DOT, "s0") for x, y in spots)
     yield from labels
 
 

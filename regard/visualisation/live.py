@@ -46,6 +46,10 @@ class LiveModel:
 def render_live_page(models: Sequence[LiveModel], wasm: bytes) -> str:
     """Render the page of one model, or of two models of opposite directions; `wasm` is the library for browsers."""
     source, target = models[0].languages
+    module = files("regard.runtime").joinpath("js/regard.js").read_text(encoding="utf-8")
+    script = re.sub(
+        "^export ", "", module, flags=re.MULTILINE
+    )  # a page from disk may not have workers that are modules
     packed = [gzip.compress(content, 9, mtime=0) for content in (wasm, *(model.content for model in models))]
     return make_page(
         "regard.visualisation",
@@ -53,7 +57,7 @@ def render_live_page(models: Sequence[LiveModel], wasm: bytes) -> str:
         title=f"{source} → {target}" if source and target else "Regard",
         data={"endpoint": "", **script_colours(), "models": [_values(model) for model in models]},
         files=[base64.b64encode(content).decode("ascii") for content in packed],
-        runtime=_module(),
+        runtime=script.replace("import.meta.url", "location.href"),
     )
 
 
@@ -65,9 +69,3 @@ def _values(model: LiveModel) -> dict[str, Any]:
     agreement = [[name, round(value, 2) if isfinite(value) else None] for name, value in measured]
     trust = {"sentences": model.trust.sentences, "agreement": agreement} if model.trust else None
     return {**same, "examples": [*map(clean, model.examples)], "facts": facts, "trust": trust}
-
-
-def _module() -> str:
-    """Return the module of the runtime as a plain script: a page from disk may not have workers that are modules."""
-    text = files("regard.runtime").joinpath("js/regard.js").read_text(encoding="utf-8")
-    return re.sub("^export ", "", text, flags=re.MULTILINE).replace("import.meta.url", "location.href")

@@ -20,11 +20,12 @@ from regard.visualisation.language import words
 
 WIDTH = 760.0
 LEFT, ROOM, RIGHT = MARGIN + 80, 400.0, WIDTH - MARGIN - 170.0  # of the source's columns, and left of the decoder
-COLUMNS, WIDEST = 6, 92.0  # columns at most, of more words those of the strongest; pixels of one
+COLUMNS, WIDEST = 6, 92.0  # columns at most, of more words the strongest of all steps; pixels of one
 SIZE, SMALL, NUMBERS = 13.0, 11.5, 32  # sizes of text; numbers drawn of a state
 STATE, STEP, BAR, HIGH = 14.0, 18.0, 28.0, 34.0  # heights of a state and of its row; width and greatest height of a bar
-LEAST = -6.9
-"""Scores further below the highest are not told apart: exp(−6.9) is a thousandth."""
+SCORES, WEIGHTS, WORD = range(3)
+"""Stages of a decoding step with attention: query and scores; softmax and weights; weighted sum, state and word."""
+LEAST = -6.9  # scores further below the highest are not told apart: exp(−6.9) is a thousandth
 
 
 class Column(NamedTuple):
@@ -60,8 +61,8 @@ class Diagram:
         self.next = self.output + 30 + 20 * max(len(step.candidates) for step in data.steps)
         self.height = self.next + 28
 
-    def marks(self, read: int, t: int | None) -> Iterator[Mark]:
-        """Draw the model in step `read` of the encoder, or in step t of the decoder where that is not None."""
+    def marks(self, read: int, t: int | None, stage: int = WORD) -> Iterator[Mark]:
+        """Draw the model in step `read` of the encoder, or in a stage of step t of the decoder if that is not None."""
         states, weights = self.data.states, self.weights[t] if self.cross and t is not None else None
         columns = self._columns(weights, read)
         width, end = min(WIDEST, ROOM / len(columns)), LEFT + min(ROOM, WIDEST * len(columns))
@@ -73,13 +74,12 @@ class Diagram:
         yield from (Text(x, 16, elide(each.text, SIZE, width - 4), SIZE, "ink", "middle") for x, each in placed)
         yield from self._encoder(placed, end) if states is None else self._states(placed, width, read, t is not None)
         if self.cross:
-            yield from self._attention(placed, end, t)
-        yield from self._decoder(t)
+            yield from self._attention(placed, end, t, stage)
+        yield from self._decoder(t, stage)
 
     def _columns(self, weights: npt.NDArray[np.float32] | None, read: int) -> list[Column]:
-        """Return the words that are shown: the strongest, or those around what is read."""
-        states = self.data.states
-        own = states.token_words if states else ()
+        """Return the words that are shown: those with the largest weight of any step, or those around what is read."""
+        own = states.token_words if (states := self.data.states) else ()
         shown = [*enumerate(self.data.source), *([(-1, words("(end)"))] if self.weights[:, -1].max() >= 0.005 else [])]
         columns = [
             Column(text, 0.0 if weights is None else float(weights[s]), tuple(i for i, w in enumerate(own) if w == s))
@@ -87,7 +87,8 @@ class Diagram:
         ]
         now = next((i for i, column in enumerate(columns) if read in column.tokens), 0)
         ends = (0, len(columns) - 1) if states and states.is_all else ()  # whose states are handed over
-        ranks = [(i not in ends, abs(i - now) if weights is None else -c.weight, i) for i, c in enumerate(columns)]
+        largest = np.zeros(len(shown)) if weights is None else self.weights.max(0)
+        ranks = [(i not in ends, -largest[s], abs(i - now), i) for i, (s, _) in enumerate(shown)]
         return [columns[i] for i in sorted(i for *_, i in sorted(ranks)[:COLUMNS])]
 
     def _encoder(self, placed: Sequence[tuple[float, Column]], end: float) -> Iterator[Mark]:
@@ -126,20 +127,24 @@ class Diagram:
             text = words(f"{what}: all that the decoder gets of the source")
             yield Text(LEFT, self.sum + 24, text, SMALL, _pale("muted", lit))
 
-    def _attention(self, placed: Sequence[tuple[float, Column]], end: float, t: int | None) -> Iterator[Mark]:
-        lit, (layer, head) = t is not None, (self.data.layers[self.data.shown_head.layer], self.data.shown_head.head)
-        ink, muted, sums = _pale("ink", lit), _pale("muted", lit), layer.log_sums
+    def _attention(
+        self, placed: Sequence[tuple[float, Column]], end: float, t: int | None, stage: int
+    ) -> Iterator[Mark]:
+        lit, weighed, summed = (t is not None and stage >= least for least in (SCORES, WEIGHTS, WORD))
+        layer, head = self.data.layers[self.data.shown_head.layer], self.data.shown_head.head
+        ink, sums = _pale("ink", weighed), layer.log_sums
         top = max(column.weight for _, column in placed) or 1.0
         highest = 0.0 if sums is None or t is None else math.log(top) + float(sums[head or 0, t])
-        rows = {"scores e": self.score + 20, "weights α": self.weight + 24, "context c": self.sum + 4}
-        names = [*rows] if self.scored else [*rows][1:]
-        yield from (Text(MARGIN, rows[name], words(name), SMALL, muted) for name in names)
+        rows = [("scores e", self.score + 20, lit)] if self.scored else []
+        rows += [("weights α", self.weight + 24, weighed), ("context c", self.sum + 4, summed)]
+        yield from (Text(MARGIN, y, words(name), SMALL, _pale("muted", is_lit)) for name, y, is_lit in rows)
         yield from arrow((RIGHT, self.own + 12), (LEFT if self.scored else end, self.own + 12), _pale("s1", lit))
-        yield Text(end + 10, self.own + 7, words("query"), SMALL, ink)
+        yield Text(end + 10, self.own + 7, words("query"), SMALL, _pale("ink", lit))
         for x, (_, w, _) in placed:
             target = self.score - 2 if self.scored else self.softmax
-            yield from arrow((x, self.score - 36), (x, target), muted)
-            yield Polyline(((x, self.softmax + 20), (x, self.weight + HIGH * (1 - w))), muted, 1.0)
+            yield from arrow((x, self.score - 36), (x, target), _pale("muted", lit))
+            foot = self.weight + HIGH * (1 - w * weighed)
+            yield Polyline(((x, self.softmax + 20), (x, foot)), _pale("muted", weighed), 1.0)
             if self.scored and lit:
                 score = max(LEAST, math.log(w / top)) if w > 0 else LEAST
                 high = max(1.0, HIGH * (1 - score / LEAST))
@@ -147,45 +152,47 @@ class Diagram:
                 text = "< " * (score == LEAST) + number
                 yield Box(x - BAR / 2, self.score + HIGH - high, BAR, high, "s3")
                 yield Text(x, self.score + HIGH + 14, text, SMALL, "muted", "middle")
-            if lit:
+            if weighed:
                 shade = f"w{max(12, level(w))}"
-                yield Box(x - BAR / 2, self.weight + HIGH * (1 - w), BAR, max(1.0, HIGH * w), shade)
+                yield Box(x - BAR / 2, foot, BAR, max(1.0, HIGH * w), shade)
                 yield Text(x, self.weight + HIGH + 14, f"{w:.2f}", SMALL, "muted", "middle")
-                if w >= 0.005:
+                if w >= 0.005 and summed:
                     yield Polyline(curve((x, self.weight + HIGH + 18), (end + 14, self.sum), 10), shade, 0.6 + 5 * w)
-        yield Box(LEFT, self.softmax, end - LEFT, 20, _pale("s3", lit), outline=1.0)
+        yield Box(LEFT, self.softmax, end - LEFT, 20, _pale("s3", weighed), outline=1.0)
         name = "softmax" if self.scored else words("{count} heads: scores and softmax, their mean", count=self.heads)
         yield Text((LEFT + end) / 2, self.softmax + 14, elide(name, SIZE, end - LEFT), SIZE, ink, "middle")
-        yield Text(end + 22, self.sum + 5, "Σ", 16.0, ink, "middle")
-        yield Text(end + 42, self.sum - 5, "c", SIZE, ink)
-        yield from arrow((end + 32, self.sum), (RIGHT + 85, self.sum), _pale("s2", lit))
+        yield Text(end + 22, self.sum + 5, "Σ", 16.0, _pale("ink", summed), "middle")
+        yield Text(end + 42, self.sum - 5, "c", SIZE, _pale("ink", summed))
+        yield from arrow((end + 32, self.sum), (RIGHT + 85, self.sum), _pale("s2", summed))
 
-    def _decoder(self, t: int | None) -> Iterator[Mark]:
-        lit, width, middle = t is not None, WIDTH - MARGIN - RIGHT, RIGHT + 85
-        ink, muted, hue = _pale("ink", lit), _pale("muted", lit), _pale("s1", lit)
-        step = self.data.steps[t].candidates if t is not None else ()
-        before = token_label(self.data.tokens[t - 1]) if t else words("(start)")
-        chosen = token_label(self.data.tokens[t]) if t is not None else words("next word")
+    def _decoder(self, t: int | None, stage: int) -> Iterator[Mark]:
+        lit, width, middle, is_last = t is not None, WIDTH - MARGIN - RIGHT, RIGHT + 85, t is not None and stage == WORD
+        step = self.data.steps[t].candidates if t is not None and is_last else ()
+        chosen = token_label(self.data.tokens[t]) if t is not None and is_last else words("next word")
         layers = sum(layer.role == "decoder" for layer in self.data.layers)
         name = words("decoder: {count} layers" if layers else "" if self.data.states else "decoder", count=layers)
-        boxes = {0.0: before, self.own: name, self.output: words("output layer, softmax"), self.next: chosen}
-        boxes |= {self.output - 36: ""} if self.before else {}
-        for y, nearest in ((24.0, self.own), (self.own + 24, self.output - 36 * self.before))[self.before :]:
-            yield from arrow((middle, y), (middle, nearest), muted)
+        boxes = {0.0: self._word_before(t), self.own: name}
+        late = {self.output: words("output layer, softmax"), self.next: chosen}
+        late |= {self.output - 36: ""} if self.before else {}
+        muted, last = _pale("muted", lit), _pale("muted", is_last)
+        if not self.before:
+            yield from arrow((middle, 24.0), (middle, self.own), muted)
+        yield from arrow((middle, self.own + 24), (middle, self.output - 36 * self.before), last)
         yield from self._own_state(None if t is None else t - self.before, self.own)
         if self.data.states is not None and not self.before:  # the recurrence
             yield Text(RIGHT - 8, self.own - 22, words("state before"), SMALL, muted, "end")
             yield from self._own_state(None if t is None else t - 1, self.own - 33, STATE, width / 2 - 10)
-            yield Box(RIGHT, self.own - 33, width / 2 - 10, STATE, hue, outline=1.0)
+            yield Box(RIGHT, self.own - 33, width / 2 - 10, STATE, _pale("s1", lit), outline=1.0)
             yield from arrow((RIGHT + 35, self.own - 33 + STATE), (RIGHT + 35, self.own), muted)
         if self.before:  # the word before enters the new state, not the one that attends
-            yield Polyline(((WIDTH - MARGIN, 12.0), (WIDTH - 10, 12.0), (WIDTH - 10, self.output - 24)), muted, 1.0)
-            yield from arrow((WIDTH - 10, self.output - 24), (WIDTH - MARGIN, self.output - 24), muted)
-            yield from arrow((middle, self.output - 12), (middle, self.output), muted)
-            yield from self._own_state(t, self.output - 36)
-        for y, text in boxes.items():
-            yield Box(RIGHT, y, width, 24, hue, outline=2.0 if y == self.next else 1.0)
-            yield Text(middle, y + 16, elide(text, SIZE, width - 10), SIZE, ink, "middle")
+            yield Polyline(((WIDTH - MARGIN, 12.0), (WIDTH - 10, 12.0), (WIDTH - 10, self.output - 24)), last, 1.0)
+            yield from arrow((WIDTH - 10, self.output - 24), (WIDTH - MARGIN, self.output - 24), last)
+            yield from arrow((middle, self.output - 12), (middle, self.output), last)
+            yield from self._own_state(t if is_last else None, self.output - 36)
+        for y, text in (boxes | late).items():
+            shown = is_last if y in late else lit
+            yield Box(RIGHT, y, width, 24, _pale("s1", shown), outline=2.0 if y == self.next else 1.0)
+            yield Text(middle, y + 16, elide(text, SIZE, width - 10), SIZE, _pale("ink", shown), "middle")
         yield Text(RIGHT - 8, 16, words("word before"), SMALL, muted, "end")
         yield Text(RIGHT - 8, self.own + 26, words("state before" if self.before else "state"), SMALL, muted, "end")
         for i, (token, probability, is_chosen) in enumerate(step):
@@ -194,6 +201,12 @@ class Diagram:
             yield Text(RIGHT + 60, y + 12, text, SIZE, "ink" if is_chosen else "muted", "end")
             yield Box(RIGHT + 66, y, max(1.0, probability * (width - 116)), 14.0, "w70" if is_chosen else "w30")
             yield Text(RIGHT + width, y + 12, f"{100 * probability:.1f} %", SMALL, "muted", "end")
+
+    def _word_before(self, t: int | None) -> str:
+        """Join the tokens, as far as they are written, of the word that the token before step t belongs to."""
+        owners = self.data.target_words[: t or 0]
+        tokens = [token for token, owner in zip(self.data.tokens, owners, strict=False) if owner == owners[-1]]
+        return token_label("".join(tokens)) if tokens else words("(start)")
 
     def _own_state(self, t: int | None, y: float, height: float = 24.0, width: float = 170.0) -> Iterator[Mark]:
         """Draw the numbers of a recurrent decoder's state: that of step t, or, of −1, the first one."""

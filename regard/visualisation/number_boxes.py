@@ -13,14 +13,12 @@ from regard.common.bilingual import Text, Words
 from regard.common.shapes import Array
 
 Kind = Literal["numbers", "weights", "mask", "tokens", "loss"]
-LONGEST = 16
-"""Columns, or rows that are not tokens, up to which a matrix is shown whole."""
-ELIDED = 8
-"""Columns or rows that are shown of a longer one."""
-HEADS = 4
-"""Heads that are shown."""
-DIGITS = 3
-"""Decimal places; a matrix whose numbers are exact with fewer has fewer."""
+LONGEST, ELIDED = (
+    16,
+    8,
+)  # columns, or rows that are not tokens, up to which a matrix is shown whole; else, of a longer one
+HEADS = 4, 16  # heads that are shown: in a terminal, on a page
+DIGITS = 3  # decimal places; a matrix whose numbers are exact with fewer has fewer
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,7 +29,8 @@ class Term:
     `operator` begins a new equation. `repeated`: an operand that an earlier step has shown. The page computes results
     by their operators, and times `parameter`, one number or as many axes as `letters`; or by their `rule`: "as X" (the
     numbers of X with other axes), "moments", "normalise" (`parameter`: ε), "unit X", "columns X" (`parameter`: their
-    numbers), "loss X" (of the correct token), "total X" (of so many tokens), "fixed" (it cannot).
+    numbers), "loss X" (of the correct token), "total X" (of so many tokens), "fixed" (it cannot). `marked`: the column
+    that is marked in each row, with the axes of `values` but one column; −1 for none.
     """
 
     name: Words
@@ -44,6 +43,7 @@ class Term:
     repeated: bool = False
     rule: str = ""
     parameter: Array | float | None = None
+    marked: Array | None = None
 
     def shape(self, is_batch: bool) -> str:
         """Return the shape: rows × columns, or in a batch all axes with their letters; of tokens only in a batch."""
@@ -87,6 +87,7 @@ class NumberMatrix:
     more_rows: int = 0
     more_columns: int = 0
     index: int = 0  # among the matrices of its term
+    marked: frozenset[tuple[int, int]] = frozenset()  # row and column of cells
 
     @property
     def more(self) -> Text | None:
@@ -111,7 +112,7 @@ class Equation:
 
 def matrices(term: Term) -> list[NumberMatrix]:
     """Divide a term into matrices, one for each sentence and head; long vectors and many heads are elided."""
-    return [_matrix(term, at) for at in _places([term])]
+    return [_matrix(term, at) for at in _places([term], HEADS[0])]
 
 
 def equations(terms: Sequence[Term]) -> list[Equation]:
@@ -125,14 +126,14 @@ def equations(terms: Sequence[Term]) -> list[Equation]:
     return [
         Equation(_label(group, at), tuple((term, _matrix(term, at)) for term in group))
         for group in groups
-        for at in _places(group)
+        for at in _places(group, HEADS[1])
     ]
 
 
-def _places(terms: Sequence[Term]) -> list[dict[str, int]]:
+def _places(terms: Sequence[Term], heads: int) -> list[dict[str, int]]:
     """Return the sentence and the head of each matrix of terms that are multiplied with each other."""
     sizes = _sizes(terms)
-    ranges = [range(min(sizes[axis], HEADS) if axis == "H" else sizes[axis]) for axis in sizes]
+    ranges = [range(min(sizes[axis], heads) if axis == "H" else sizes[axis]) for axis in sizes]
     return [dict(zip(sizes, index, strict=True)) for index in itertools.product(*ranges)]
 
 
@@ -155,7 +156,8 @@ def _matrix(term: Term, at: dict[str, int]) -> NumberMatrix:
     shown: list[list[float | str]] = values[:R, :C].tolist()
     cells = tuple(tuple(format_cell(value, term.kind, digits) for value in row) for row in shown)
     more = (len(values) - R, values.shape[1] - C)
-    return NumberMatrix(_label([term], at), tuple(rows)[:R], tuple(columns)[:C], cells, shown, *more, position)
+    marked = frozenset[tuple[int, int]]() if term.marked is None else frozenset(enumerate(term.marked[index][:R, 0]))
+    return NumberMatrix(_label([term], at), tuple(rows)[:R], tuple(columns)[:C], cells, shown, *more, position, marked)
 
 
 def _shown(axis: str, size: int) -> int:
@@ -169,8 +171,8 @@ def _label(terms: Sequence[Term], at: dict[str, int]) -> Text:
         en, ko = [f"sentence {at['B'] + 1}"], [f"문장 {at['B'] + 1}"]
     if sizes.get("H", 1) > 1:
         count, head = sizes["H"], at["H"] + 1
-        en.append(f"head {head} of {count}" if count > HEADS else f"head {head}")
-        ko.append(f"헤드 {count}개 가운데 {head}" if count > HEADS else f"헤드 {head}")
+        en.append(f"head {head} of {count}" if count > HEADS[0] else f"head {head}")
+        ko.append(f"헤드 {count}개 가운데 {head}" if count > HEADS[0] else f"헤드 {head}")
     return Text(", ".join(en), ", ".join(ko))
 
 

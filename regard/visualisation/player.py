@@ -15,7 +15,7 @@ from regard.visualisation.explanation_data import ExplanationData, SearchNode, t
 from regard.visualisation.figure import LINE_HEIGHT, MARGIN, MIDLINE, Box, Figure, Group, Mark, Polyline, Raster, Text
 from regard.visualisation.fonts import elide, measure
 from regard.visualisation.language import words
-from regard.visualisation.mechanism import WIDTH, Diagram
+from regard.visualisation.mechanism import SCORES, WEIGHTS, WIDTH, WORD, Diagram
 from regard.visualisation.overlay import veiled
 
 SIZE, NODE_SIZE, HEADING_SIZE = 15.0, 12.0, 11.0
@@ -31,22 +31,29 @@ HEADINGS = {
     "tree": "Search tree: the {output}, kept hypotheses, ended ones ■, pruned ones (grey)",
 }
 
+STAGES = {
+    SCORES: "The first word, 1 of 3: the query of the decoder is compared with each state, which gives its score",
+    WEIGHTS: "The first word, 2 of 3: softmax turns the scores into weights α, which sum to 1",
+    WORD: "The first word, 3 of 3: the states, each times its weight, sum to c; state and output layer yield the word",
+}
+
 Section = tuple[str, Iterable[Mark], float]  # name, marks, height in pixels
 Slot = tuple[float, float, float, str]  # x, y and width of a word, and its text
 
 
 def layout_frames(data: ExplanationData) -> list[Figure]:
-    """Lay out a frame for each step of the encoder and each output token, all of one size.
+    """Lay out a frame for each step of the encoder, each stage of attention of the first token, and each later token.
 
     Raises UsageError if no search was recorded.
     """
     if not data.steps:
         raise UsageError("the search of this output was not recorded, so there is nothing to play; save it as .html")
-    count, encoding = len(data.steps), data.encoding_steps
-    every = encoding + count
+    encoding, stages = data.encoding_steps, STAGES if data.has_cross_attention else [WORD]
+    moments = [*((0, stage) for stage in stages), *((t, WORD) for t in range(1, len(data.steps)))]
+    every = encoding + len(moments)
     texts = [words("Step {number} of {count}: ", number=n + 1, count=every) for n in range(every)]
     frames = [_encoding_frame(data, e, texts[e]) for e in range(encoding)]
-    frames += [_frame(data, t, texts[encoding + t]) for t in range(count)]
+    frames += [_frame(data, t, stage, text) for (t, stage), text in zip(moments, texts[encoding:], strict=True)]
     height = float(max(frame.height for frame in frames))
     return [
         drawing.make_figure(float(each.width), height, each.groups[1:], each.title, each.description) for each in frames
@@ -68,21 +75,22 @@ def _encoding_frame(data: ExplanationData, step: int, text: str) -> Figure:
     )
 
 
-def _frame(data: ExplanationData, t: int, text: str) -> Figure:
-    """Stack the sections of step t; each has the same height in every frame."""
-    top, groups = MARGIN, []
-    for name, marks, height in _sections(data, t):
+def _frame(data: ExplanationData, t: int, stage: int, text: str) -> Figure:
+    """Stack the sections of a stage of step t; each has the same height in every frame."""
+    top, groups, status = MARGIN, [], words(STAGES[stage]) if t == 0 and data.has_cross_attention else ""
+    for name, marks, height in _sections(data, t, stage):
         title = words(HEADINGS[name], output=words("caption" if data.image else "translation"))
-        heading = Text(MARGIN, top + HEADING_SIZE, title, HEADING_SIZE, "muted")
+        title = status if name == "mechanism" and status else title
+        heading = Text(MARGIN, top + HEADING_SIZE, title, HEADING_SIZE, "ink" if title == status else "muted")
         top += HEADING_SIZE * LINE_HEIGHT + 5
         groups.append(Group(name, (heading, *(_moved_down(mark, top) for mark in marks))))
         top += height + 12
     title = " ".join(data.target if data.image else data.source)
     output = "".join(token.replace("▁", " ") for token in data.tokens[: t + 1]).strip()
-    return drawing.make_figure(WIDTH, top + MARGIN - 8, groups, title, text + output)
+    return drawing.make_figure(WIDTH, top + MARGIN - 8, groups, title, text + (status or output))
 
 
-def _sections(data: ExplanationData, t: int) -> list[Section]:
+def _sections(data: ExplanationData, t: int, stage: int) -> list[Section]:
     words_of = data.target_words
     goes_on = [p > 0 and word == words_of[p - 1] for p, word in enumerate(words_of)]
     output = _wrapped([token_label(token) * (token != "▁") for token in data.tokens[:-1]], goes_on)
@@ -90,9 +98,9 @@ def _sections(data: ExplanationData, t: int) -> list[Section]:
     diagram = Diagram(data)
     return [
         *_image_sections(data, t),
-        ("mechanism", diagram.marks(data.encoding_steps - 1, t), diagram.height),
-        ("output", _output(output, t), (output[-1][1] if output else 0.0) + ROW),
-        ("tree", _tree(data, t), rows * DENSE_ROW),
+        ("mechanism", diagram.marks(data.encoding_steps - 1, t, stage), diagram.height),
+        ("output", _output(output, t) if stage == WORD else (), (output[-1][1] if output else 0.0) + ROW),
+        ("tree", _tree(data, t) if stage == WORD else (), rows * DENSE_ROW),
     ]
 
 

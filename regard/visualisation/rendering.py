@@ -173,10 +173,8 @@ def _png_box(draw: ImageDraw.ImageDraw, box: Box, scale: float, theme: Theme) ->
     left, top = round(box.x * scale), round(box.y * scale)
     right, bottom = round((box.x + box.width) * scale) - 1, round((box.y + box.height) * scale) - 1
     corners = (left, top, max(left, right), max(top, bottom))
-    if box.outline:
-        draw.rectangle(corners, outline=colour(box.paint, theme), width=max(1, round(box.outline * scale)))
-    else:
-        draw.rectangle(corners, fill=colour(box.paint, theme))
+    fill, outline = (None, colour(box.paint, theme)) if box.outline else (colour(box.paint, theme), None)
+    draw.rectangle(corners, fill, outline, max(1, round(box.outline * scale)))
 
 
 def _png_line(draw: ImageDraw.ImageDraw, line: Polyline, scale: float, theme: Theme) -> None:

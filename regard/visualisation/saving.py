@@ -75,12 +75,7 @@ def _warn_of_boxes(figures: Sequence[Figure], path: Path) -> None:
         warnings.warn(f"{path}: the font of PNG and GIF lacks {boxed:.60}; write .svg or .html", stacklevel=4)
 
 
-LAYOUTS: dict[type, Any] = {
-    Chart: layout_chart,
-    HeadArcs: layout_head_arcs,
-    Heads: layout_heads,
-    Overlay: layout_overlay,
-}
+LAYOUTS: Any = {Chart: layout_chart, HeadArcs: layout_head_arcs, Heads: layout_heads, Overlay: layout_overlay}
 
 
 def _layout(drawable: Any) -> Figure:

@@ -14,10 +14,7 @@ import numpy.typing as npt
 from regard.common.errors import UsageError
 from regard.visualisation.text import clean
 
-DRAWN = 64
-"""Numbers of a state, the first ones, that a page draws of each direction."""
-SCALE = 127
-"""Steps between 0 and 1 of the states in a page."""
+DRAWN, SCALE = 64, 127  # in a page: the first numbers of a state, of each direction; steps between 0 and 1
 
 
 @dataclass(frozen=True, eq=False)

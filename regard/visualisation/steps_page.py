@@ -22,12 +22,9 @@ from regard.visualisation.number_boxes import Step, Term, equations
 from regard.visualisation.template import templates
 from regard.visualisation.text import clean
 
-SHADES = 5
-"""Steps of the scale between two colours of a weight."""
-EDITABLE = 250_000
-"""Numbers of a model up to which a page holds them all, and computes again what follows from a changed one."""
-SCROLLED = 6
-"""Columns from which a matrix may be wider than a phone, and so is a region that keys can scroll."""
+SHADES = 5  # steps of the scale between two colours of a weight
+EDITABLE = 250_000  # numbers of a model up to which a page holds them all, and computes what follows from a changed one
+SCROLLED = 6  # columns from which a matrix may be wider than a phone, and so is a region that keys can scroll
 
 
 def render_steps(title: Text, summary: Text, steps: Sequence[Step], is_batch: bool, language: Language) -> str:

@@ -244,6 +244,26 @@ def test_the_walkthrough_ends_with_the_loss_that_training_lowers() -> None:
             assert f"{torch.exp(-losses.sum()):.3g}" in block["prediction.loss"].text.ko
 
 
+def test_probabilities_and_losses_name_the_correct_next_token_and_mark_it() -> None:
+    block = walkthrough_block(SOURCE, TARGET, batch=[f"{SOURCE} ||| you sleep"])
+    P, losses = block["prediction.probabilities"].terms[-1], block["prediction.loss"].terms[0]
+    T = len(TARGET.split()) + 1
+    for number, sentence in enumerate((TARGET, "you sleep")):
+        following = [*sentence.split(), "</s>"]
+        rows = [f"{read} → {token}" for read, token in zip(["<s>", *following], following, strict=False)]
+        assert [*P.rows[number]] == [*losses.rows[number]] == rows + ["<pad>"] * (T - len(rows))
+        ((_, matrix),) = equations([P])[number].sides
+        correct = {(r, matrix.columns.index(token)) for r, token in enumerate(following)}
+        assert {(r, c) for r, c in matrix.marked if c >= 0} == correct, "padding has no correct token"
+        for r, c in matrix.marked:
+            assert c < 0 or losses.values[number, r, 0] == pytest.approx(P.values[number, r, c])
+    assert block.page().count(" data-marked>") == T + 3
+    text = walkthrough_block(SOURCE, TARGET).text()
+    marked = [line.split() for line in text.splitlines() if "[" in line and "→" in line]
+    alone = walkthrough_block(SOURCE, TARGET)["prediction.loss"]["loss"][0, :, 0]
+    assert [next(cell for cell in line if cell[0] == "[") for line in marked] == [f"[{p:.3f}]" for p in alone]
+
+
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder(tmp_path_factory.mktemp("models") / "run")
@@ -329,6 +349,18 @@ def test_large_vectors_are_elided_aloud(tmp_path: Path, monkeypatch: pytest.Monk
     assert "WQ (32 × 32), the first 8 of 32 rows and 8 of 32 columns" in text
     assert "head 4 of 8" in text
     assert "head 5" not in text
+
+
+def test_a_page_shows_all_eight_heads() -> None:
+    block = walkthrough_block("I go home", size=16, heads=8)
+    page, text = block.page(), block.text()
+    for key in ("self.Q", "self.weights"):
+        labels = [equation.label.en for equation in equations(block[key].terms) if equation.label.en]
+        assert labels == [f"head {head} of 8" for head in range(1, 9)]
+    assert "head 8 of 8" in page
+    assert "head 4 of 8" in text
+    assert "head 5" not in text
+    assert len(page) < 500_000
 
 
 @pytest.mark.parametrize("encoder", ["recurrent", "convolutional"])

@@ -13,7 +13,9 @@ from regard.visualisation.architecture import (
     WIDTH,
     Architecture,
     Connection,
+    Part,
     Place,
+    Stack,
     connections,
     layout_architecture,
 )
@@ -117,6 +119,22 @@ def test_a_first_state_is_made_of_last_states_or_of_a_mean() -> None:
         settings = ModelSettings.parse(MODELS[name], name)
         decoder = describe_architecture(settings, (500, 500), True, name).decoder
         assert [stack.parts[0].source for stack in decoder if stack.parts[0].is_first] == [source]
+
+
+def test_a_grid_has_a_box_for_each_cell_and_labels_stay_off_other_boxes() -> None:
+    cells = Part("7 × 5 cells", "32 × 32 pixels each", cells=(7, 5))
+    bridge = Part("bridge", source="mean of outputs", is_first=True)
+    long = " · ".join(f"model.encoder.setting{n}={n}" for n in range(5))
+    figure = layout_architecture(Architecture(long, (Stack((cells,)),), (Stack((bridge,)),), (("linear", 1),)))
+    marks = [mark for group in figure.groups if group.name == "encoder" for mark in group.marks]
+    small = [mark for mark in marks if isinstance(mark, Box) and mark.paint == "w70"]
+    assert (len(small), len({box.x for box in small}), len({box.y for box in small})) == (35, 5, 7)
+    texts = {mark.text: mark for mark in figure.marks() if isinstance(mark, Text)}
+    assert long in texts, "it is set smaller, not cut"
+    outer = next(
+        mark for group in figure.groups if group.name == "decoder" for mark in group.marks if isinstance(mark, Box)
+    )
+    assert max(x for x, _ in texts["mean of outputs"].corners()) < outer.x
 
 
 def described(name: str) -> Architecture:

@@ -206,8 +206,34 @@ def test_long_categories_are_broken_into_lines_above_the_label_of_the_axis() -> 
 def test_series_that_share_a_paint_share_colour_marker_and_label() -> None:
     seeds = tuple(Series("rnn", ((0.0, 1.0), (1.0, 2.0 + seed)), paint=3) for seed in range(8))
     figure = layout_chart(Chart("t", (Panel("p", "n", seeds),)))
-    assert {mark.paint for mark in figure.marks() if isinstance(mark, Polyline)} == {"s3"}
+    assert {mark.paint for mark in figure.marks() if isinstance(mark, Polyline)} == {"s3", "t3"}, "and a tint of it"
     assert [mark.text for mark in figure.marks() if isinstance(mark, Text)].count("rnn") == 1
+
+
+def test_the_mean_of_seeds_is_thick_and_labelled_at_its_end_and_seeds_are_thin_without_markers() -> None:
+    ends = {"rnn": (0.0, 1.0, 5.0), "lstm": (0.5, 1.5, 5.2)}
+    curves = [(name, tuple((float(x), y * x) for x in range(20))) for name, ys in ends.items() for y in ys]
+    series = tuple(Series(name, points, paint=[*ends].index(name)) for name, points in curves)
+    figure = layout_chart(Chart("t", (Panel("p", "n", series),)))
+    marks = [mark for mark in figure.marks() if isinstance(mark, Polyline)]
+    lines = [mark for mark in marks if mark.width]
+    assert [mark.paint for mark in lines] == ["t0"] * 3 + ["t1"] * 3 + ["s0", "s1"], "means lie on top"
+    assert max(line.width for line in lines[:6]) < min(line.width for line in lines[6:])
+    for n, seeds in enumerate((lines[:3], lines[3:6])):
+        heights = zip(*([y for _, y in seed.points] for seed in seeds), strict=True)
+        assert [y for _, y in lines[6 + n].points] == pytest.approx([sum(ys) / 3 for ys in heights])
+    assert not any(mark.paint[0] == "t" for mark in marks if not mark.width), "only means have markers"
+    assert sum(mark.paint == "s0" for mark in marks if not mark.width) == 10 + 1, "and one beside the label"
+    labels = [mark for mark in figure.marks() if isinstance(mark, Text) and mark.text in ends]
+    assert abs(labels[0].y - labels[1].y) >= labels[0].size, "labels stand apart"
+    for label, mean in zip(sorted(labels, key=lambda text: text.text == "lstm"), lines[6:], strict=True):
+        assert abs(label.y - mean.points[-1][1]) < 1.5 * label.size
+
+
+def test_series_of_one_name_without_common_points_have_no_mean() -> None:
+    apart = tuple(Series("rnn", ((n, 1.0), (n + 0.5, 2.0)), paint=3) for n in (0.0, 1.0))
+    lines = [mark for mark in layout_chart(Chart("t", (Panel("p", "n", apart),))).marks() if isinstance(mark, Polyline)]
+    assert {(mark.paint, mark.width) for mark in lines if mark.width} == {("s3", 2.0)}
 
 
 def test_a_guide_is_drawn_behind_the_series_and_lies_inside_the_axes() -> None:

@@ -84,3 +84,15 @@ def test_labels_stay_apart_and_on_the_paper(S: int, T: int) -> None:
     for n, (left, right, y) in enumerate(spans):
         for other_left, other_right, other in spans[:n]:
             assert right <= other_left or other_right <= left or abs(y - other) >= 12.99
+
+
+def test_no_line_of_the_grid_strikes_a_label_through() -> None:
+    figure, _ = drawn(7, 9)
+    for plane in (1, 2):
+        drawing = marks(figure, plane)
+        for label in (mark for mark in drawing if isinstance(mark, Text)):
+            paper = [m for m in drawing if isinstance(m, Polyline) and {*m.points} == {*label.corners()}]
+            assert [mark.paint for mark in paper] == ["paper"]
+            grid = [n for n, m in enumerate(drawing) if isinstance(m, Polyline) and m.paint in ("grid", "rule")]
+            arrows = [n for n, m in enumerate(drawing) if m.paint in ("s0", "s1") and not isinstance(m, Text)]
+            assert max(grid) < drawing.index(paper[0]) < min(arrows), "it hides the grid, and neither point nor arrow"

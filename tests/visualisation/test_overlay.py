@@ -121,7 +121,7 @@ def test_an_animated_caption_shows_the_image_in_each_step(
 ) -> None:
     explained = caption_explanation("ko")
     steps = layout_frames(explained)
-    assert len(steps) == 4
+    assert len(steps) == 3 + 3, "the stages of the first token, the others and the end"
     assert len({(step.width, step.height) for step in steps}) == 1
     for step in steps:
         groups = {group.name: group.marks for group in step.groups}
@@ -133,7 +133,7 @@ def test_an_animated_caption_shows_the_image_in_each_step(
             if isinstance(mark, Text):
                 assert all(0 <= y <= step.height for _, y in mark.corners())
     with Image.open(save(explained, tmp_path / "a.gif")) as image:
-        assert image.n_frames == 4  # type: ignore[attr-defined]
+        assert image.n_frames == 3 + 3  # type: ignore[attr-defined]
         colours = np.array([pixel for _, pixel in image.convert("RGB").getcolors(1 << 20) or []]).astype(int)
     red = np.abs(colours - (216, 36, 40)).max(1).min()
     assert red < 24, "the attended square keeps its colour"

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Literal
 from xml.etree import ElementTree
 
 import numpy as np
@@ -13,12 +14,14 @@ from regard.common.errors import UsageError
 from regard.visualisation import Alignment, ExplanationData, Heads, save
 from regard.visualisation.colours import colour
 from regard.visualisation.explanation_data import ShownHead
-from regard.visualisation.figure import Box, Polyline, Text
+from regard.visualisation.figure import MARGIN, Box, Polyline, Text
 from regard.visualisation.fonts import measure
 from regard.visualisation.heads import layout_heads
-from regard.visualisation.mechanism import HIGH, LEAST
-from regard.visualisation.player import layout_frames
+from regard.visualisation.language import LANGUAGE
+from regard.visualisation.mechanism import HIGH, LEAST, WIDTH
+from regard.visualisation.player import HEADING_SIZE, layout_frames
 from regard.visualisation.states import States
+from regard.visualisation.text import is_korean
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -26,7 +29,7 @@ SVG = "{http://www.w3.org/2000/svg}"
 @pytest.mark.parametrize("words", [1, 5, 40])
 def test_frames_have_one_size_and_contain_all_marks(explanation: Callable[..., ExplanationData], words: int) -> None:
     frames = layout_frames(explanation(words, 2, 1))
-    assert len(frames) == 1 + words + 1, "a layer of the encoder, then the tokens and the end"
+    assert len(frames) == 1 + 3 + words, "a layer of the encoder, the stages of the first token, the others and the end"
     assert len({(figure.width, figure.height) for figure in frames}) == 1
     for figure in frames:
         for mark in figure.marks():
@@ -40,7 +43,7 @@ def test_frames_have_one_size_and_contain_all_marks(explanation: Callable[..., E
 
 def test_a_frame_shows_attention_candidates_output_and_tree(explanation: Callable[..., ExplanationData]) -> None:
     explained = explanation(5, 2, 1)
-    second = layout_frames(explained)[2]
+    second = layout_frames(explained)[1 + 3]
     groups = {group.name: group.marks for group in second.groups}
     texts = {name: [mark.text for mark in marks if isinstance(mark, Text)][1:] for name, marks in groups.items()}
     assert texts["output"] == list(explained.target[:2])
@@ -58,7 +61,7 @@ def test_a_frame_shows_attention_candidates_output_and_tree(explanation: Callabl
 
 def test_the_frame_of_a_token_stays_off_the_one_before(explanation: Callable[..., ExplanationData]) -> None:
     pieces = {"tokens": ("▁bu", "ild", "▁", "b", "</s>"), "target_words": (0, 0, 1, 1, -1)}
-    for t, figure in enumerate(layout_frames(replace(explanation(4, 2, 1), **pieces))[1:-1]):
+    for t, figure in enumerate(layout_frames(replace(explanation(4, 2, 1), **pieces))[1 + 2 : -1]):
         _, *marks = next(group.marks for group in figure.groups if group.name == "output")
         *before, own = (mark for mark in marks if isinstance(mark, Text))
         (frame,) = (mark for mark in marks if isinstance(mark, Box))
@@ -71,6 +74,20 @@ def test_what_a_caption_is_read_from_is_called_cells(caption_explanation: Callab
     marks = next(group.marks for group in layout_frames(caption_explanation())[0].groups if group.name == "mechanism")
     (name,) = (mark.text for mark in marks if isinstance(mark, Text) and mark.text.startswith(("words", "cells")))
     assert name.startswith("cells")
+
+
+def test_columns_stay_the_same_while_words_are_written(explanation: Callable[..., ExplanationData]) -> None:
+    explained = replace(explanation(12, 1, 1), source=tuple("abcdefghijkl"))
+    weights = explained.layers[0].weights[0]
+    rows = []
+    for frame in layout_frames(explained)[1:]:
+        texts = [m for group in frame.groups if group.name == "mechanism" for m in group.marks if isinstance(m, Text)]
+        (y,) = (mark.y for mark in texts if mark.text == "words (+6)")
+        rows.append([mark.text for mark in texts if mark.y == y and mark.anchor == "middle"][:-1])
+    assert len(rows) == 3 + 12
+    assert all(row == rows[0] for row in rows)
+    strongest = {*np.argsort(-np.append(weights.max(0), (1 - weights.sum(1)).max()))[:6].tolist()}
+    assert rows[0] == [[*"abcdefghijkl", "(end)"][s] for s in sorted(strongest)]
 
 
 @pytest.mark.parametrize("directions", [1, 2])
@@ -105,19 +122,76 @@ def test_with_the_order_of_bahdanau_the_context_enters_the_next_state(
     assert "scores e" in texts("luong"), "one head has scores"
 
 
+@pytest.mark.parametrize("language", ["en", "ko"])
+@pytest.mark.parametrize("order", ["bahdanau", "luong", ""])
+def test_the_first_word_comes_in_stages_each_of_which_adds_marks(
+    explanation: Callable[..., ExplanationData],
+    without_attention: ExplanationData,
+    order: str,
+    language: Literal["en", "ko"],
+) -> None:
+    states = replace(without_attention.states, is_all=False, order=order) if order else None  # type: ignore[type-var]
+    source = without_attention.source
+    data = replace(explanation(2, 1, 1), source=source, states=states)
+    reset = LANGUAGE.set(language)
+    try:
+        frames = layout_frames(data)[data.encoding_steps :]
+    finally:
+        LANGUAGE.reset(reset)
+    assert len(frames) == 3 + 2
+    stages = [{group.name: group.marks for group in frame.groups} for frame in frames[:3]]
+    status = [next(mark.text for mark in groups["mechanism"] if isinstance(mark, Text)) for groups in stages]
+    assert all(frame.description.endswith(text) for frame, text in zip(frames, status, strict=False))
+    assert len({*status}) == 3
+    assert all(is_korean(text) == (language == "ko") for text in status)
+    assert all(measure(text, HEADING_SIZE) < WIDTH - 2 * MARGIN for text in status), "it stays on its line"
+    drawn = [{mark for mark in groups["mechanism"][1:] if mark.paint != "grid"} for groups in stages]  # type: ignore[union-attr]
+    assert drawn[0] < drawn[1] < drawn[2], "what one stage shows stays"
+    bars = [[mark.paint for mark in marks if isinstance(mark, Box) and not mark.outline] for marks in drawn]
+    assert ["s3" in paints for paints in bars] == [True] * 3, "scores come first"
+    assert [any(paint[0] == "w" for paint in paints) for paints in bars] == [False, True, True], "then weights"
+    texts = [[mark.text for mark in marks if isinstance(mark, Text)] for marks in drawn]
+    assert [data.target[0] in shown for shown in texts] == [False, False, True], "and at last the word"
+    assert [len(groups["output"]) + len(groups["tree"]) > 2 for groups in stages] == [False, False, True]
+
+
+def test_without_attention_a_word_has_one_frame_and_states_are_outlined(
+    explanation: Callable[..., ExplanationData], without_attention: ExplanationData
+) -> None:
+    frames = layout_frames(without_attention)
+    assert "outlined" in frames[2].description
+    states = replace(without_attention.states, is_all=False, order="luong")  # type: ignore[type-var]
+    attended = layout_frames(replace(explanation(2, 1, 1), source=without_attention.source, states=states))
+    assert attended[2].description.endswith("the decoder can attend to each of these states")
+    outlined = [
+        [m for m in frame.marks() if isinstance(m, Box) and m.outline == 2.0] for frame in (frames[2], attended[2])
+    ]
+    assert [len(boxes) for boxes in outlined] == [2 + 1, 1], "a state of each direction; and the next word"
+
+
+def test_the_word_before_is_joined_from_its_tokens(explanation: Callable[..., ExplanationData]) -> None:
+    pieces = {"tokens": ("▁bu", "ild", "▁", "b", "</s>"), "target_words": (0, 0, 1, 1, -1)}
+    before = []
+    for frame in layout_frames(replace(explanation(4, 2, 1), **pieces))[1 + 2 :]:
+        texts = [mark for group in frame.groups if group.name == "mechanism" for mark in group.marks]
+        (label,) = (mark for mark in texts if isinstance(mark, Text) and mark.text == "word before")
+        before += [mark.text for mark in texts if isinstance(mark, Text) and mark.y == label.y and mark.x > label.x]
+    assert before == ["(start)", "bu", "build", "(space)", "b"]
+
+
 def test_scores_are_those_of_one_head_and_softmax_of_them_gives_its_weights(
     explanation: Callable[..., ExplanationData],
 ) -> None:
     explained = explanation(5, 2, 1)
     for head, heading in ((1, "softmax"), (None, "2 heads: scores and softmax, their mean")):
         data = replace(explained, shown_head=ShownHead(0, head))
-        marks = next(group.marks for group in layout_frames(data)[2].groups if group.name == "mechanism")
+        marks = next(group.marks for group in layout_frames(data)[1 + 3].groups if group.name == "mechanism")
         texts = [mark.text for mark in marks if isinstance(mark, Text)]
         assert heading in texts
         assert ("scores e" in texts) == (head is not None)
     marks = next(
         group.marks
-        for group in layout_frames(replace(explained, shown_head=ShownHead(0, 1)))[2].groups
+        for group in layout_frames(replace(explained, shown_head=ShownHead(0, 1)))[1 + 3].groups
         if group.name == "mechanism"
     )
     scores = [mark.height / HIGH for mark in marks if isinstance(mark, Box) and mark.paint == "s3" and not mark.outline]
@@ -132,7 +206,7 @@ def test_recorded_scores_are_written_as_they_are(explanation: Callable[..., Expl
     for log_sums, added in ((sums, sums[1, 2]), (None, None)):
         layer = replace(explained.layers[0], log_sums=log_sums)
         data = replace(explained, layers=(layer, *explained.layers[1:]), shown_head=ShownHead(0, 1))
-        marks = next(group.marks for group in layout_frames(data)[1 + 2].groups if group.name == "mechanism")
+        marks = next(group.marks for group in layout_frames(data)[1 + 2 + 2].groups if group.name == "mechanism")
         bars = [mark for mark in marks if isinstance(mark, Box) and mark.paint == "s3" and not mark.outline]
         y = bars[0].y + bars[0].height + 14
         texts = [mark.text for mark in marks if isinstance(mark, Text) and abs(mark.y - y) < 0.01]
@@ -149,7 +223,7 @@ def test_a_gif_has_a_frame_for_each_token_in_true_colours(
 ) -> None:
     explained = explanation(4, 1, 1)
     with Image.open(save(explained, tmp_path / "a.gif")) as image:
-        assert image.n_frames == 6  # type: ignore[attr-defined]
+        assert image.n_frames == 1 + 3 + 4  # type: ignore[attr-defined]
         assert image.info["loop"] == 0
         assert image.convert("RGB").getpixel((2, 2)) == (255, 255, 255)
         colours = {pixel for _, pixel in image.convert("RGB").getcolors(1 << 20) or []}
@@ -165,8 +239,8 @@ def test_svg_is_animated_without_a_script(explanation: Callable[..., Explanation
     text = save(explanation(4, 1, 1), tmp_path / "a.svg").read_text(encoding="utf-8")
     root = ElementTree.fromstring(text)
     frames = [g for g in root.iter(f"{SVG}g") if "animation-delay" in (g.get("style") or "")]
-    assert [g.get("style") for g in frames] == [f"animation-delay:{900 * n}ms" for n in range(6)]
-    assert [g.get("class") for g in frames] == ["f"] * 5 + ["f l"]
+    assert [g.get("style") for g in frames] == [f"animation-delay:{900 * n}ms" for n in range(1 + 3 + 4)]
+    assert [g.get("class") for g in frames] == ["f"] * 7 + ["f l"]
     assert "prefers-reduced-motion:reduce" in text
     assert "<script" not in text
 
@@ -185,9 +259,9 @@ def test_the_encoder_is_played_before_the_decoder(
     explanation: Callable[..., ExplanationData], without_attention: ExplanationData, tmp_path: Path
 ) -> None:
     frames = layout_frames(explanation(5, 2, 3))
-    assert len(frames) == 3 + 6
+    assert len(frames) == 3 + 3 + 5
     assert [frame.description for frame in frames[:2]] == [
-        f"Step {n} of 9: Encoder, layer {n} of 3: which words each word (left) attends to" for n in (1, 2)
+        f"Step {n} of 11: Encoder, layer {n} of 3: which words each word (left) attends to" for n in (1, 2)
     ]
     lines = [mark for mark in frames[0].marks() if isinstance(mark, Polyline) and mark.hint]
     layer = explanation(5, 2, 3).encoder_layers[0].weights.mean(0)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import zip_longest
 from typing import Any
 
 import numpy as np
@@ -152,28 +153,25 @@ class BlockSteps:
         likely = logits.mean((0, 1)).argsort(descending=True).tolist()
         order = [*dict.fromkeys([*(i for row in wanted for i in row), *likely])]
         columns = [tokens(order[: max(8, min(24, ids.numel()))])]
-        x = Term(
-            "x",
-            array(self.calls[output].input),
-            "B T D",
-            self.names,
-            repeated=True,
-            rule=f"as {self._last or self._name}",
-        )
+        correct = torch.tensor(order, device=ids.device).argsort()[ids].masked_fill(ids == PAD, -1)
+        pairs = (zip_longest(*sides, fillvalue="") for sides in zip(self.names, map(tokens, wanted), strict=True))
+        rows = [[f"{token} → {following}" if following else token for token, following in pair] for pair in pairs]
+        x = Term("x", array(self.calls[output].input), "B T D", self.names, repeated=True)
+        x = replace(x, rule=f"as {self._last or self._name}")
         weights = Term("W", array(output.weight[order].T), "D V", columns=columns, operator="·")
         bias = Term("b", array(output.bias[None, order]), "1 V", columns=columns, operator="+")
         scores = Term(TEXTS["labels.logits"], array(logits[..., order]), "B T V", self.names, columns, "=")
         text = _worded("logits", size=V, shown=len(columns[0]))
         self._add("logits", text, "logits = x·W + b", [x, weights, bias, scores])
-        P = replace(_like(scores, "P", "softmax →", logits.softmax(-1)[..., order]), kind="weights")
+        P = replace(_like(scores, "P", "softmax →", logits.softmax(-1)[..., order]), kind="weights", rows=rows)
+        P = replace(P, marked=array(correct).astype(int))
         self._add("probabilities", _worded("probabilities", size=V), "P = softmax(logits)", [_again(scores), P])
         losses = -logits.log_softmax(-1).gather(-1, ids).masked_fill(ids == PAD, 0)
         counts = (ids != PAD).sum(1, keepdim=True)  # (B, 1, 1)
         totals = torch.cat([(-losses.sum(1, True)).exp(), losses.sum(1, True), losses.sum(1, True) / counts], -1)
         p, total, mean = totals[0, 0].tolist()
         text = _worded("loss", p=f"{p:.3g}", sum=f"{total:.3f}", mean=f"{mean:.3f}")
-        correct = torch.tensor(order, device=ids.device).argsort()[ids].masked_fill(ids == PAD, -1)
-        both = Term("loss", array(torch.cat([(-losses).exp(), losses], -1)), "B T 2", self.names, [["p", "−ln p"]])
+        both = Term("loss", array(torch.cat([(-losses).exp(), losses], -1)), "B T 2", rows, [["p", "−ln p"]])
         both = replace(both, rule="loss logits", parameter=array(correct))
         values, sums = array(totals), ("Π p", "Σ −ln p", TEXTS["labels.mean"])
         whole = Term(TEXTS["labels.sentence"], values, "B 1 3", columns=[sums], kind="loss", rule="total loss")

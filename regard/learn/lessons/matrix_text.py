@@ -36,7 +36,11 @@ def _format_term(term: Term, is_batch: bool, language: Language) -> list[str]:
         parts += [] if matrix.more is None else [matrix.more.by(language)]
         rows, columns = ([words_by(label, language) for label in labels] for labels in (matrix.rows, matrix.columns))
         more = ["…"] * bool(matrix.more_columns)
-        cells = [[*row, *more] for row in matrix.cells]
+        plain = "{} " if matrix.marked else "{}"  # as wide as a marked number, [0.152]
+        cells = [
+            [*(("[{}]" if (r, c) in matrix.marked else plain).format(cell) for c, cell in enumerate(row)), *more]
+            for r, row in enumerate(matrix.cells)
+        ]
         lines += _format_matrix(", ".join(filter(None, parts)), rows, cells, [*columns, *more] if columns else [])
     return lines
 
@@ -59,13 +63,8 @@ def _format_matrix(
         widths = [max(width, text_width(label)) for width, label in zip(widths, columns, strict=True)]
     names = rows or ("",) * len(cells)
     left = max(map(text_width, names))
-    lines = ["", title]
-    if columns:
-        lines.append("  " + " " * left + _line(columns, widths))
-    return lines + [
-        "  " + name + " " * (left - text_width(name)) + _line(row, widths)
-        for name, row in zip(names, cells, strict=True)
-    ]
+    lines = [("", columns)] * bool(columns) + [*zip(names, cells, strict=True)]
+    return ["", title, *("  " + name + " " * (left - text_width(name)) + _line(row, widths) for name, row in lines)]
 
 
 def _line(cells: Sequence[str], widths: Sequence[int]) -> str:

@@ -84,7 +84,7 @@ library: .venv/ready  ## the C library for every system, into regard/runtime/lib
 SAMPLE := --source runs/demo/data/train.ko --target runs/demo/data/train.en \
   --valid-source runs/demo/data/valid.ko --valid-target runs/demo/data/valid.en
 SMALL := --set model.encoder.size=64 --set model.encoder.embedding=64 --set model.decoder.size=128 --set model.decoder.embedding=64 \
-  --set tokenizer.size=1000 --set batching.tokens=1024 --set schedule.warmup=100 --set schedule.peak=8e-3 --set training.updates=1000
+  --set tokenizer.kind=whitespace --set data.max_length=10 --set batching.tokens=1024 --set schedule.warmup=100 --set schedule.peak=8e-3 --set training.updates=1500
 
 regard/runtime/lib/wasm/regard.wasm: .venv/ready $(wildcard regard/runtime/c/*)  # the library for browsers, a minute
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt ziglang

@@ -26,7 +26,7 @@ SEEN = (("seen in training", 1, None), ("never seen", 0, 0))
 Array = npt.NDArray[np.float64]
 Statistics = Mapping[str, Sequence[Array]]
 """For each system a table for each run, with a row of statistics for each sentence; scores are computed from sums."""
-Score = Callable[[Array], float]
+Scorer = Callable[[Array], float]
 Part = tuple[str, int, int | None, int, Mapping[str, Array]]
 """Label, ends and items of a bucket, and for each system its statistics, (runs, sentences, …)."""
 Group = tuple[str, int, int | None, npt.NDArray[np.int64]]
@@ -64,7 +64,7 @@ def breakdowns(
     return tuple(item for item in results if any(item.systems.values()))
 
 
-def _of_means(scores: Mapping[str, Sequence[Sequence[float]]]) -> tuple[Statistics, Score]:
+def _of_means(scores: Mapping[str, Sequence[Sequence[float]]]) -> tuple[Statistics, Scorer]:
     """Return the mean of sentence scores."""
     tables = {
         name: [np.stack([np.asarray(run), np.ones(len(run))], 1) for run in runs] for name, runs in scores.items()
@@ -72,7 +72,7 @@ def _of_means(scores: Mapping[str, Sequence[Sequence[float]]]) -> tuple[Statisti
     return tables, lambda sums: float(sums[0] / max(1.0, sums[1]))
 
 
-def _of_chrf(test: TestSet, outputs: Mapping[str, Sequence[Sequence[str]]]) -> tuple[Statistics, Score]:
+def _of_chrf(test: TestSet, outputs: Mapping[str, Sequence[Sequence[str]]]) -> tuple[Statistics, Scorer]:
     """Return corpus chrF by sacreBLEU."""
     metric, references = CHRF(), [list(lines) for lines in zip(*test.references, strict=True)]
     tables = {
@@ -82,7 +82,7 @@ def _of_chrf(test: TestSet, outputs: Mapping[str, Sequence[Sequence[str]]]) -> t
     return tables, lambda sums: float(metric._compute_score_from_stats(sums.tolist()).score)
 
 
-def _buckets(parts: Iterable[Part], score: Score, baseline: str) -> dict[str, tuple[Bucket, ...]]:
+def _buckets(parts: Iterable[Part], score: Scorer, baseline: str) -> dict[str, tuple[Bucket, ...]]:
     """Score each system on each part that has items, with intervals of the score and of its lead over the baseline."""
     buckets = dict[str, tuple[Bucket, ...]]()
     for label, first, last, items, tables in parts:
@@ -93,12 +93,12 @@ def _buckets(parts: Iterable[Part], score: Score, baseline: str) -> dict[str, tu
     return buckets
 
 
-def interval(tables: npt.NDArray[Any], score: Score) -> tuple[float, float, float]:
+def interval(tables: npt.NDArray[Any], score: Scorer) -> tuple[float, float, float]:
     """Return the score of all (runs, sentences, …) together, and the 2.5th and 97.5th percentile of resamples."""
     return _bounds(_resampled(tables, score))
 
 
-def _resampled(tables: npt.NDArray[Any], score: Score) -> Array:
+def _resampled(tables: npt.NDArray[Any], score: Scorer) -> Array:
     """Return the score of all together, then those of resamples, which draw the same sentences for every system."""
     runs, sentences = tables.shape[:2]
     of_sentences, of_runs = np.random.default_rng(SEED), np.random.default_rng((SEED, 1))

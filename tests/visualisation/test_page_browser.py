@@ -241,7 +241,7 @@ def test_a_model_without_attention_is_played_with_its_states(
     page.keyboard.press("ArrowRight")
     assert page.evaluate(painted) != before
     page.keyboard.press("ArrowRight")
-    assert page.inner_text(status).endswith("all is read: the outlined states are handed over to the decoder")
+    assert page.inner_text(status).endswith("all is read, and the decoder begins")
     page.keyboard.press("ArrowRight")
     assert page.inner_text(status) == "Step 4 of 6: predicts I, probability 75.0 %"
     assert page.locator("#mechanism .handed").count() == 2

@@ -62,7 +62,9 @@ def _list(language: Language) -> Iterator[str]:
     width = max(map(len, EXPERIMENTS))
     for experiment in EXPERIMENTS.values():
         yield f"{experiment.name.ljust(width)}  {experiment.claim.by(language)} ({experiment.source})"
-    how = Text("meant for 3 minutes on two cores; --full for 10", "코어 두 개로 3분, --full은 10분이 목표입니다")
+    how = Text(
+        "1 to 3 minutes on two cores at rest; --full 3 to 11", "쉬고 있는 코어 두 개로 1~3분, --full은 3~11분 걸립니다"
+    )
     yield f"\nregard lab NAME{' --korean' * (language == 'ko')}: {how.by(language)}"
 
 

@@ -48,8 +48,7 @@ def translate_around_spans(
     """Translate lines; with `keep` those with spans around these. Warn of spans that are lost or invented.
 
     `keep`: true, or what else to keep, in lines that are `free` of constraints. `copies`: the characters of the model's
-    copy tokens, by which it places the spans itself. Kept lines in capitals are read in the letters that the model
-    knows, too, by its `encode`.
+    copy tokens, by which it places the spans itself. Kept capitals are read in letters that its `encode` knows, too.
     """
 
     def cased(chosen: Sequence[str], owners: Sequence[int], links: bool) -> list[Translation]:

@@ -109,8 +109,9 @@ class Bench:
         else:
             middle = plan.rates[len(plan.rates) // 2]
             best = {a: self.shipped.best[a] if self.shipped and shipped[a] else middle for a in recipes}
-            spent = [r.seconds for arm in recipes for r in shipped[arm] if r.rate == best[arm]]
-            self._pool.forecast(sum(spent) / max(1, len(spent)) * len(recipes), len(recipes))
+            spent = [[r.seconds for r in shipped[arm] if r.rate == best[arm]] for arm in recipes]
+            known = [sum(seconds) / len(seconds) for seconds in spent if seconds]
+            self._pool.forecast([*known, *[max(known, default=0.0)] * (len(recipes) - len(known))])
             runs = self._train(recipes, [(arm, best[arm], self.seed) for arm in recipes])
         measured = [self._measure(run, measure) if run.rate == best[run.arm] else run for run in runs]
         keys = {(run.arm, run.rate, run.seed) for run in measured}

@@ -46,10 +46,12 @@ class TrainingPool:
         self._workers, self._say = workers, say
         self._running, self._is_stopped = set[subprocess.Popen[bytes]](), False
 
-    def forecast(self, seconds: float, runs: int) -> None:
-        """Say how long so many runs will take that train for so many seconds in all, one thread each."""
-        minutes = (seconds + STARTUP * runs) / self._workers / 60
-        self._say(f"training: about {minutes:.1f} min, by the shipped results")
+    def forecast(self, seconds: Sequence[float]) -> None:
+        """Say how long runs that train for these seconds will take; each begins when a worker is free."""
+        busy = [0.0] * self._workers
+        for run in seconds:
+            busy[busy.index(min(busy))] += run + STARTUP
+        self._say(f"training: about {max(busy) / 60:.1f} min, by the shipped results")
 
     def train(self, jobs: Sequence[Job]) -> dict[Path, str]:
         """Train the runs that have not ended yet; return the reasons of those that diverged, by folder.

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 import torch
 
-from regard.attention import Attention
+from regard.attention import SCORES, Attention
 from regard.common.bilingual import Language, Text
 from regard.common.errors import UsageError
 from regard.data.batch import pad
@@ -164,8 +164,9 @@ def _small_setup(settings: SmallSettings, pairs: Sequence[Pair]) -> _Setup:
     source = WordVocabulary([source for source, _ in pairs])
     target = WordVocabulary([target for _, target in pairs if target is not None])
     sides = settings.sides()
-    texts = {"norms": f"descriptions.{sides['norm']}_norm", "score": f"steps.score_{sides['score']}.title"}
-    sides |= {placeholder: TEXTS[key] for placeholder, key in texts.items()}
+    titles = {score: TEXTS[f"steps.score_{score}.title"] for score in SCORES}
+    norms = TEXTS["descriptions.pre_norm" if sides["norm"] == "pre" else "descriptions.post_norm"]
+    sides |= {"norms": norms, "score": titles[sides["score"]]}
     description = TEXTS["descriptions.random"].fill(**sides, seed=settings.seed or 0, plural="s" * (sides["heads"] > 1))
     if settings.unprojected:
         description += TEXTS["descriptions.unprojected"]

@@ -17,9 +17,8 @@ NAMES = {f"vector-{size}": TEXTS["size"].fill(size=size) for size in SIZES}
 
 def run(bench: Bench) -> Findings:
     """Train a model without attention whose vector of 128 numbers passes through 8, 32 or 128 on its way."""
-    whole_words = {"tokenizer": {"kind": "whitespace"}}
-    models = {name: recurrent("no_attention", bottleneck=size) for name, size in zip(NAMES, SIZES, strict=True)}
-    arms = {name: {**model, **whole_words} for name, model in models.items()}
+    words = {"tokenizer": {"kind": "whitespace"}}
+    arms = {n: {**recurrent("no_attention", bottleneck=size), **words} for n, size in zip(NAMES, SIZES, strict=True)}
     sweep = bench.sweep(arms, NAMES, RECURRENT, text_scores(bench, "lists"), "lists")
     narrow, *_, wide = NAMES
     short, long = (

@@ -25,7 +25,7 @@ SIZE, SMALL, NUMBERS = 13.0, 11.5, 32  # sizes of text; numbers drawn of a state
 STATE, STEP, BAR, HIGH = 14.0, 18.0, 28.0, 34.0  # heights of a state and of its row; width and greatest height of a bar
 SCORES, WEIGHTS, WORD = range(3)
 """Stages of a decoding step with attention: query and scores; softmax and weights; weighted sum, state and word."""
-LEAST = -6.9  # scores further below the highest are not told apart: exp(−6.9) is a thousandth
+LEAST = -6.9  # scores further below the highest have no bar: exp(−6.9) is a thousandth
 
 
 class Column(NamedTuple):
@@ -45,9 +45,10 @@ class Diagram:
 
     def __init__(self, data: ExplanationData) -> None:
         self.data, self.cross, states = data, data.has_cross_attention, data.states
-        shown = data.shown_weights() if self.cross else np.zeros((1, 0))
-        self.weights = np.c_[shown, 1 - shown.sum(1) if self.cross else bool(states)]  # that of the end last
-        self.heads = len(data.layers[data.shown_head.layer].weights) if self.cross else 0
+        layer = data.layers[data.shown_head.layer] if self.cross else None  # the weight of the end comes last
+        rows = np.dstack([layer.weights, layer.special_weights]) if layer else np.full((1, 1, 1), bool(states))
+        self.weights = rows.mean(0) if data.shown_head.head is None else rows[data.shown_head.head]
+        self.heads = len(rows) if self.cross else 0
         self.scored = self.heads == 1 or (self.cross and data.shown_head.head is not None)
         self.before = self.cross and states is not None and states.order == "bahdanau"
         self.state = 32.0 if states else 66.0
@@ -146,10 +147,9 @@ class Diagram:
             foot = self.weight + HIGH * (1 - w * weighed)
             yield Polyline(((x, self.softmax + 20), (x, foot)), _pale("muted", weighed), 1.0)
             if self.scored and lit:
-                score = max(LEAST, math.log(w / top)) if w > 0 else LEAST
-                high = max(1.0, HIGH * (1 - score / LEAST))
-                number = "0" if abs(score + highest) < 0.05 else f"{score + highest:.1f}".replace("-", "−")
-                text = "< " * (score == LEAST) + number
+                score = highest + (math.log(w / top) if w > 0 else -math.inf)
+                high = max(1.0, HIGH * (1 - (score - highest) / LEAST))
+                text = "0" if abs(score) < 0.05 else f"{score:.1f}".replace("-", "−").replace("inf", "∞")
                 yield Box(x - BAR / 2, self.score + HIGH - high, BAR, high, "s3")
                 yield Text(x, self.score + HIGH + 14, text, SMALL, "muted", "middle")
             if weighed:

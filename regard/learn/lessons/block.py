@@ -152,7 +152,7 @@ def _problems(settings: SmallSettings, has_model: bool, layer: int | None) -> li
         names = [f"`{name}{'=True' * (name == 'unprojected')}`" for name in settings.given if name != "causal"]
         causes = [f"{name}: a trained model has its own; leave {name} or `model` out" for name in names]
         if settings.causal:
-            causes.append("`causal=True`: a trained encoder sees every token; give a target, for the causal decoder")
+            causes.append("`causal=True`: a trained encoder sees every token; give a target too: decoders are causal")
         return causes
     causes = settings.problems()
     if layer is not None:

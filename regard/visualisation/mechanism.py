@@ -48,7 +48,10 @@ class Diagram:
         layer = data.layers[data.shown_head.layer] if self.cross else None  # the weight of the end comes last
         rows = np.dstack([layer.weights, layer.special_weights]) if layer else np.full((1, 1, 1), bool(states))
         self.weights = rows.mean(0) if data.shown_head.head is None else rows[data.shown_head.head]
-        self.heads = len(rows) if self.cross else 0
+        self.heads, sums = len(rows) if self.cross else 0, layer.log_sums if layer else None
+        self.sums = -np.log(np.maximum(self.weights.max(1), 1e-30)) if sums is None else sums[data.shown_head.head or 0]
+        e = (np.log(np.maximum(self.weights, 1e-30)) + self.sums[: len(self.weights), None])[self.weights > 0]
+        self.lowest, self.highest = (LEAST, 0.0) if sums is None else map(float, (e.min(initial=0), e.max(initial=0.1)))
         self.scored = self.heads == 1 or (self.cross and data.shown_head.head is not None)
         self.before = self.cross and states is not None and states.order == "bahdanau"
         self.state = 32.0 if states else 66.0
@@ -132,11 +135,8 @@ class Diagram:
         self, placed: Sequence[tuple[float, Column]], end: float, t: int | None, stage: int
     ) -> Iterator[Mark]:
         lit, weighed, summed = (t is not None and stage >= least for least in (SCORES, WEIGHTS, WORD))
-        layer, head = self.data.layers[self.data.shown_head.layer], self.data.shown_head.head
-        ink, sums = _pale("ink", weighed), layer.log_sums
-        top = max(column.weight for _, column in placed) or 1.0
-        highest = 0.0 if sums is None or t is None else math.log(top) + float(sums[head or 0, t])
-        rows = [("scores e", self.score + 20, lit)] if self.scored else []
+        unit, zero = HIGH / (self.highest - self.lowest), 0.0 if self.highest else self.lowest
+        rows, ink = [("scores e", self.score + 20, lit)] if self.scored else [], _pale("ink", weighed)
         rows += [("weights α", self.weight + 24, weighed), ("context c", self.sum + 4, summed)]
         yield from (Text(MARGIN, y, words(name), SMALL, _pale("muted", is_lit)) for name, y, is_lit in rows)
         yield from arrow((RIGHT, self.own + 12), (LEFT if self.scored else end, self.own + 12), _pale("s1", lit))
@@ -147,10 +147,10 @@ class Diagram:
             foot = self.weight + HIGH * (1 - w * weighed)
             yield Polyline(((x, self.softmax + 20), (x, foot)), _pale("muted", weighed), 1.0)
             if self.scored and lit:
-                score = highest + (math.log(w / top) if w > 0 else -math.inf)
-                high = max(1.0, HIGH * (1 - (score - highest) / LEAST))
+                score = float(self.sums[t or 0]) + (math.log(w) if w > 0 else -math.inf)
                 text = "0" if abs(score) < 0.05 else f"{score:.1f}".replace("-", "−").replace("inf", "∞")
-                yield Box(x - BAR / 2, self.score + HIGH - high, BAR, high, "s3")
+                top, low = sorted(unit * (self.highest - max(self.lowest, value)) for value in (score, zero))
+                yield Box(x - BAR / 2, self.score + top, BAR, max(1.0, low - top), "s3")
                 yield Text(x, self.score + HIGH + 14, text, SMALL, "muted", "middle")
             if weighed:
                 shade = f"w{max(12, level(w))}"

@@ -18,7 +18,7 @@ from regard.visualisation.figure import MARGIN, Box, Polyline, Text
 from regard.visualisation.fonts import measure
 from regard.visualisation.heads import layout_heads
 from regard.visualisation.language import LANGUAGE
-from regard.visualisation.mechanism import HIGH, LEAST, WIDTH
+from regard.visualisation.mechanism import HIGH, LEAST, WIDTH, Diagram
 from regard.visualisation.player import HEADING_SIZE, layout_frames
 from regard.visualisation.states import States
 from regard.visualisation.text import is_korean
@@ -208,14 +208,16 @@ def test_recorded_scores_are_written_as_they_are(explanation: Callable[..., Expl
         data = replace(explained, layers=(layer, *explained.layers[1:]), shown_head=ShownHead(0, 1))
         marks = next(group.marks for group in layout_frames(data)[1 + 2 + 2].groups if group.name == "mechanism")
         bars = [mark for mark in marks if isinstance(mark, Box) and mark.paint == "s3" and not mark.outline]
-        y = bars[0].y + bars[0].height + 14
+        diagram = Diagram(data)
+        (soft,) = (mark.y for mark in marks if isinstance(mark, Text) and mark.text == "softmax")
+        y = soft - diagram.softmax + diagram.score + HIGH
         texts = [mark.text for mark in marks if isinstance(mark, Text) and abs(mark.y - y) < 0.01]
         weights = np.append(layer.weights[1, 2], layer.special_weights[1, 2])
         scores = np.log(weights) + (-np.log(weights.max()) if added is None else added)
-        numbers = [text.removeprefix("< ").replace("−", "-") for text in texts]
-        least = np.log(weights) > np.log(weights.max()) + LEAST
-        np.testing.assert_allclose(np.array(numbers, float)[least], scores[least], atol=0.051)
-        assert [text.startswith("< ") for text in texts] == [not shown for shown in least]
+        np.testing.assert_allclose(np.array([text.replace("−", "-") for text in texts], float), scores, atol=0.051)
+        if added is not None:  # bars from a zero line, negative ones downwards, on one scale in all steps
+            heights = [bar.height * (-1 if score < 0 else 1) for bar, score in zip(bars, scores, strict=True)]
+            assert heights == pytest.approx(scores * HIGH / (diagram.highest - diagram.lowest), abs=1.0)
 
 
 def test_a_gif_has_a_frame_for_each_token_in_true_colours(

@@ -164,7 +164,7 @@ export class Translator {
   encode(text: string): number[];
   /** Token ids of a text as the beginning of a translation. */
   encodeTarget(text: string): number[];
-  /** Whether a line has letters, or more pairs of neighbouring tokens, that training has not seen: it is probably translated wrongly. */
+  /** Return whether a line has letters, or more pairs of neighbouring tokens, that training has not seen: it is probably translated wrongly. */
   isStrange(text: string): boolean;
   /** Free the model. */
   close(): void;
@@ -176,5 +176,5 @@ export interface Familiar {
   most: number;
 }
 
-/** Whether token ids have more pairs of neighbours that no line of training has than is allowed; false if nothing is known. */
+/** Return whether token ids have more pairs of neighbours that no line of training has than is allowed; false if nothing is known. */
 export function hasUnseen(familiar: Familiar | undefined, ids: number[]): boolean;

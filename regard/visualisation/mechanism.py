@@ -25,7 +25,7 @@ SIZE, SMALL, NUMBERS = 13.0, 11.5, 32  # sizes of text; numbers drawn of a state
 STATE, STEP, BAR, HIGH = 14.0, 18.0, 28.0, 34.0  # heights of a state and of its row; width and greatest height of a bar
 SCORES, WEIGHTS, WORD = range(3)
 """Stages of a decoding step with attention: query and scores; softmax and weights; weighted sum, state and word."""
-LEAST = -6.9  # scores further below the highest have no bar: exp(−6.9) is a thousandth
+LEAST = -6.9  # where bars of scores that were not recorded begin, below the highest: exp(−6.9) is a thousandth
 
 
 class Column(NamedTuple):

@@ -33,7 +33,7 @@ from regard.learn.lab.measures import text_scores
 from regard.learn.lab.models import recurrent
 from regard.learn.lab.page import render_page
 from regard.learn.lab.sweep import Sweep
-from regard.learn.lab.training import DIVERGED, TrainingPool
+from regard.learn.lab.training import DIVERGED, STARTUP, TrainingPool
 from regard.learn.lab.verdicts import above
 from regard.learn.samples import korean_english
 from regard.model_folder import load_tensors
@@ -331,3 +331,14 @@ def test_the_page_is_legible_in_korean_without_a_korean_font_and_keeps_intervals
     assert "70보다 낮은 시드" in page
     assert "(노트 002, 003)" in page
     assert "(Notes 002, 003)" in render_page(experiment, Findings(verdict, (table,), graph), "", (), "en")
+
+
+@pytest.mark.parametrize(
+    ("workers", "minutes", "expected"), [(1, [1, 2, 3], 6), (2, [1, 1, 1], 2), (2, [3, 1, 1], 3), (4, [1, 2], 2)]
+)
+def test_a_forecast_is_of_workers_that_begin_the_next_training_when_they_are_free(
+    workers: int, minutes: list[int], expected: int
+) -> None:
+    lines = list[str]()
+    TrainingPool(workers, lines.append).forecast([60 * each - STARTUP for each in minutes])
+    assert lines == [f"training: about {expected:.1f} min, by the shipped results"]

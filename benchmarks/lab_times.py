@@ -1,9 +1,10 @@
 """Time `regard lab NAME --quick` of every experiment beside its forecast; a quiet machine of two cores is meant.
 
-    python benchmarks/lab_times.py FOLDER [NAME …] [--keep]
+    python benchmarks/lab_times.py FOLDER [NAME …] [--full | --keep]
 
-A table goes to FOLDER/times.md; the same command continues after a stop. `--keep` writes the seconds of each training
-into the results that Regard ships, by which `--quick` forecasts: those of full sweeps may come from a busy machine.
+A table goes to FOLDER/times.md; the same command continues after a stop. `--full` times full sweeps instead. `--keep`
+writes the seconds of each training into the results that Regard ships, by which `--quick` forecasts: those of full
+sweeps may come from a busy machine.
 """
 
 from __future__ import annotations
@@ -23,18 +24,19 @@ RESULTS = Path(regard.learn.lab.__file__).parent / "results"
 FORECAST = re.compile(r"training: about ([\d.]+) min")
 
 
-def timed(name: str, folder: Path) -> dict[str, Any]:
-    """Run an experiment quickly, or read what was measured before; return its minutes, and seconds by arm."""
+def timed(name: str, folder: Path, *, full: bool) -> dict[str, Any]:
+    """Run an experiment, or read what was measured before; return its minutes, and seconds by arm."""
+    name += "-full" if full else ""
     path = folder / f"{name}.json"
     if path.is_file():
         return dict(json.loads(path.read_text(encoding="utf-8")))
     lines = list[str]()
     began = time.monotonic()
-    run_experiment(name, folder / name, workers=2, say=lines.append)
+    run_experiment(name.removesuffix("-full"), folder / name, full=full, workers=2, say=lines.append)
     minutes = (time.monotonic() - began) / 60
     result = json.loads((folder / name / "result.json").read_text(encoding="utf-8"))
     forecast = [float(match[1]) for line in lines if (match := FORECAST.match(line))]
-    measured = {"name": name, "forecast": forecast[0] if forecast else None, "minutes": minutes}
+    measured: dict[str, Any] = {"name": name, "forecast": forecast[0] if forecast else None, "minutes": minutes}
     runs = result.get("sweep", {}).get("runs", [])
     own = {p.name for p in (folder / name / "runs").glob("*")}
     measured["seconds"] = {r["arm"]: r["seconds"] for r in runs if f"{r['arm']}-{r['rate']:.3g}-seed{r['seed']}" in own}
@@ -60,12 +62,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path)
     parser.add_argument("names", nargs="*", metavar="NAME")
-    parser.add_argument("--keep", action="store_true")
+    only = parser.add_mutually_exclusive_group()
+    only.add_argument("--full", action="store_true")
+    only.add_argument("--keep", action="store_true")
     arguments = parser.parse_args()
     arguments.folder.mkdir(parents=True, exist_ok=True)
     rows = ["| experiment | forecast, minutes | took |", "|---|---|---|"]
     for name in arguments.names or EXPERIMENTS:
-        measured = timed(name, arguments.folder)
+        measured = timed(name, arguments.folder, full=arguments.full)
         forecast = "" if measured["forecast"] is None else f"{measured['forecast']:.1f}"
         rows.append(f"| {name} | {forecast} | {measured['minutes']:.1f} |")
         print(rows[-1], flush=True)

@@ -130,7 +130,10 @@ export interface Translation extends Hypothesis {
   nbest: Hypothesis[];
   /** Parts that the line was split into, because it is longer than what the model can read. */
   parts: number;
-  /** The model has less confidence in one of the parts than in nearly all of the lines that it was validated with. */
+  /**
+   * The translation is probably wrong: the model has less confidence in one of the parts than in nearly all of the lines that it was
+   * validated with, or a part has letters, or more pairs of neighbouring tokens, that training has not seen.
+   */
   doubtful: boolean;
   /** What you may want to tell about the line. */
   notes: string[];
@@ -164,8 +167,6 @@ export class Translator {
   encode(text: string): number[];
   /** Token ids of a text as the beginning of a translation. */
   encodeTarget(text: string): number[];
-  /** Return whether a line has letters, or more pairs of neighbouring tokens, that training has not seen: it is probably translated wrongly. */
-  isStrange(text: string): boolean;
   /** Free the model. */
   close(): void;
 }
@@ -176,5 +177,5 @@ export interface Familiar {
   most: number;
 }
 
-/** Return whether token ids have more pairs of neighbours that no line of training has than is allowed; false if nothing is known. */
+/** Return whether token ids have more pairs of neighbours that no line of training has than is allowed; false if nothing is known. Pairs with −1 do not count. */
 export function hasUnseen(familiar: Familiar | undefined, ids: number[]): boolean;

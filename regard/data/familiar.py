@@ -55,18 +55,14 @@ class Familiar(Settings):
         return filled.with_values(most=counts[-1 - int(share * len(counts))] if counts else 0)
 
     def unseen(self, ids: Sequence[int]) -> int:
-        """Return how many pairs of neighbours no line of training has."""
+        """Return how many pairs of neighbours no line of training has; those with −1, a copy token, do not count."""
         bits = base64.b64decode(self.pairs)
-        size = 8 * len(bits)
-        return sum(any(not bits[n >> 3] >> (n & 7) & 1 for n in _bit_indices(*pair, size)) for pair in pairwise(ids))
-
-    def is_strange(self, ids: Sequence[int]) -> bool:
-        """Return whether a line of these ids is unlike the text of training."""
-        return self.unseen(ids) > self.most
+        size, pairs = 8 * len(bits), (pair for pair in pairwise(ids) if min(pair) >= 0)
+        return sum(any(not bits[n >> 3] >> (n & 7) & 1 for n in _bit_indices(*pair, size)) for pair in pairs)
 
 
 def _bit_indices(first: int, second: int, size: int) -> Iterator[int]:
-    """Return the bits that a pair sets; live_data.js computes the same."""
+    """Return the bits that a pair sets; regard.js computes the same."""
     for number in range(HASHES):
         mixed = (first * 0x9E3779B1 + second * 0x85EBCA77 + number * 0xC2B2AE3D) & 0xFFFFFFFF
         mixed = (mixed ^ mixed >> 15) * 0x2C1B3C6D & 0xFFFFFFFF

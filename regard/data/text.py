@@ -23,6 +23,7 @@ _BOM = b"\xef\xbb\xbf"
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 INVISIBLE = re.compile("[\u00ad\u061c\u200b\u200e\u200f\u202a-\u202e\u2060\u2066-\u2069\ufeff]")
 """Soft hyphens, spaces of no width, marks of direction and of byte order."""
+_BYTE = re.compile("<0x[0-9A-F]{2}>")
 COMPATIBILITY = re.compile(
     "[\u2024-\u2026\u2100-\u211f\u2121\u2123-\u214e\u2160-\u217f\u2474-\u24b5\u3200-\u3243\u3300-\u33ff\ufb00-\ufdfc\ufe10-\ufefc"
     "\uff01-\uffee\U0001d400-\U0001d7ff](?:(?<=[\uff66-\uff9d\uffa1-\uffbe])[\uff9e\uff9f\uffc2-\uffdc])?"
@@ -56,6 +57,14 @@ def clean(line: str) -> str:
     for those that join letters or emoji. Lone surrogates, which no file can hold but JSON can, become U+FFFD.
     """
     return nfc(" ".join(_LONE_SURROGATE.sub("\ufffd", INVISIBLE.sub("", line)).split()))
+
+
+def unknown_share(line: str, tokens: Sequence[str]) -> float:
+    """Return the share of a clean line's characters (spaces aside) that its tokens do not spell: bytes, or lost."""
+    known = [token for token in tokens if token != "<unk>" and not _BYTE.fullmatch(token)]
+    characters = len(line.replace(" ", ""))
+    unknown = characters - len("".join(known).replace("▁", "")) if len(known) < len(tokens) else 0
+    return max(0, unknown) / max(1, characters)
 
 
 def nfc(text: str) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import re
 import unicodedata
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import groupby
@@ -15,7 +14,7 @@ from regard.common.reading import reason_of
 from regard.data.copy_tokens import COPY_CHARACTERS
 from regard.data.marian_vocab import SPECIAL, PieceTable
 from regard.data.subword_sampling import bpe_dropout, sample_segmentations, unigram_sampling
-from regard.data.text import COMPATIBILITY, clean
+from regard.data.text import COMPATIBILITY, clean, unknown_share
 
 PAD, UNK, BOS, EOS = 0, 1, 2, 3
 
@@ -162,10 +161,7 @@ class Vocabulary:
 
     def unknown_share(self, text: str) -> float:
         """Return the share of a line's characters (spaces aside) without a token: encoded as bytes, or lost."""
-        line = self._normal(text)
-        tokens: list[str] = self._processor.encode(line, out_type=str)
-        unknown = sum(count * self._unknown_characters(token) for token, count in Counter(tokens).items())
-        return unknown / max(1, len(line.replace(" ", "")))
+        return unknown_share(self._normal(text), self.tokens(self.encode(text)))
 
     def word_indices(self, tokens: Iterable[str]) -> list[int]:
         """Return for each token the word it belongs to, counted from 0; -1 for PAD, BOS and EOS.
@@ -249,12 +245,6 @@ class Vocabulary:
         """Return the two hexadecimal digits of a token that is a byte."""
         byte = _BYTE.fullmatch(token)
         return byte[1] if byte and self._processor.is_byte(self._processor.piece_to_id(token)) else None
-
-    def _unknown_characters(self, token: str) -> int:
-        """Count the unknown characters in a token: each first byte is one, and so is each character of UNK."""
-        if byte := self._byte(token):
-            return int(not 0x80 <= int(byte, 16) < 0xC0)
-        return len(token.replace(SPACE, "")) if self.id_of(token) == UNK else 0
 
 
 class WhitespaceVocabulary(Vocabulary):

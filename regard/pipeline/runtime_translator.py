@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from regard.common.errors import ConfigurationError, LineError, LineWarning, UsageError, repetition_note
 from regard.pipeline.around_spans import Keep, checked_keep, translate_around_spans
-from regard.pipeline.translation import SPLIT, TranslatedPart, Translation, as_texts
+from regard.pipeline.doubts import Doubts
+from regard.pipeline.translation import SPLIT, Translation, as_texts
 from regard.runtime.model import Options, RuntimeHypothesis, RuntimeLine, RuntimeModel, available_cores
 from regard.search.line_constraints import NO_CONSTRAINTS, Constraints, constraints_of_each
 
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from regard.attention.alignment import Readings
-    from regard.data.familiar import Familiar
     from regard.data.language_id import LanguageId
     from regard.data.languages import Languages
     from regard.search.search_steps import SearchStep
@@ -32,7 +32,7 @@ _SHARED = (
     *("no_repeat_ngram", "max_line", "max_whole"),
 )
 """Search settings that are options of the C library by the same name."""
-_SPACE = "▁"
+_EOS = 3
 
 
 class RuntimeTranslator:
@@ -45,7 +45,6 @@ class RuntimeTranslator:
     def __init__(self, path: str | Path, threads: int | None = None) -> None:
         """Open a runtime file. `threads`: to translate with; one per core if not given."""
         self.model, self.threads = RuntimeModel(path), threads or available_cores()
-        self.tokenizer = RuntimeTokenizer(self.model)
         if ablations := self.model.card.get("warnings"):
             warnings.warn(f"{path}: trained for an experiment, not for use: {'; '.join(ablations)}", stacklevel=2)
 
@@ -65,16 +64,17 @@ class RuntimeTranslator:
         return Languages.parse({"source": source, "target": target}, f"{self.model.path}, languages")
 
     @cached_property
-    def familiar(self) -> Familiar | None:
-        """The pairs of source tokens that training has seen, if few; damaged ones are left out with a warning."""
+    def doubts(self) -> Doubts:
+        """Tells which sentences the model has not learnt; damaged pairs of tokens are left out with a warning."""
         from regard.data.familiar import Familiar
 
-        card = self.model.card["familiar"]
+        card, familiar = self.model.card["familiar"], None
         try:
-            return Familiar.parse(card, f"{self.model.path}, familiar") if card else None
+            familiar = Familiar.parse(card, f"{self.model.path}, familiar") if card else None
         except ConfigurationError as problem:
-            warnings.warn(f"{problem}; typed lines are not compared with the text of training", stacklevel=2)
-            return None
+            warnings.warn(f"{problem}; lines are not compared with the text of training", stacklevel=2)
+        encode = self.model.encode
+        return Doubts(lambda text: encode(text)[:-1], lambda ids: self.model.tokens(ids, False), familiar)
 
     @cached_property
     def language_id(self) -> LanguageId | None:
@@ -119,7 +119,7 @@ class RuntimeTranslator:
             except LineError as problem:
                 raise LineError(*((owners[index], text) for index, text in problem.problems)) from None
             _warn(results, owners)
-            return [self._translation(line, nbest, readings).with_threshold(threshold) for line in results]
+            return [self._translation(line, nbest, readings).with_doubts(self.doubts, threshold) for line in results]
 
         free, model = [not (prefixes and prefixes[n]) for n in range(len(lines))], self.model
         keep = checked_keep(keep, nbest == 1 and not (alignments or readings), free)
@@ -152,7 +152,7 @@ class RuntimeTranslator:
         for repetition in line.hypotheses[0].repetitions:
             warnings.warn(LineWarning(0, repetition_note(repetition)), stacklevel=2)
         threshold = search.get("score_threshold", self.model.score_threshold(options))
-        return self._translation(line, 1, True).with_threshold(threshold), list(line.steps)
+        return self._translation(line, 1, True).with_doubts(self.doubts, threshold), list(line.steps)
 
     def encode(self, text: str) -> list[int]:
         """Tokenise a line as the model reads it: token ids, end of sentence last."""
@@ -198,8 +198,7 @@ class RuntimeTranslator:
         best = line.hypotheses[0]
         shown = self._readings(line, best) if readings and line.source else None
         others = tuple(ranked) if nbest > 1 and line.parts else ()
-        parts = tuple(TranslatedPart(part.source, part.text, part.score) for part in line.parts)
-        return replace(ranked[0], readings=shown, nbest=others, parts=parts)
+        return replace(ranked[0], readings=shown, nbest=others, parts=line.parts)
 
     def _result(self, hypothesis: RuntimeHypothesis) -> Translation:
         tokens = tuple(self.model.tokens(hypothesis.ids, True))
@@ -209,7 +208,7 @@ class RuntimeTranslator:
 
     def _readings(self, line: RuntimeLine, best: RuntimeHypothesis) -> Readings:
         """Return the attention weights of the best hypothesis, with the tokens and words they belong to."""
-        model, sides = self.model, ((line.source, False), ((*best.ids, self.tokenizer.eos), True))
+        model, sides = self.model, ((line.source, False), ((*best.ids, _EOS), True))
         tokens = [tuple(model.tokens(ids, is_target)) for ids, is_target in sides]
         words = [tuple(model.word_indices(ids, is_target)) for ids, is_target in sides]
         texts = [model.word_texts(ids, side, is_target) for (ids, is_target), side in zip(sides, words, strict=True)]
@@ -220,43 +219,11 @@ class RuntimeTranslator:
         return Readings(tokens[0], tokens[1], words[0], words[1], weights, roles, texts[0], texts[1], scores=scores)
 
 
-class RuntimeTokenizer:
-    """The part of a tokenizer that bulk translation uses."""
-
-    eos = 3
-
-    def __init__(self, model: RuntimeModel) -> None:
-        self.source, self._model = self, model
-
-    @property
-    def language_codes(self) -> tuple[str, ...]:
-        """The language codes that a line may begin with, such as >>fra<<; empty for models of one target language."""
-        return tuple(self._model.card["language_codes"])
-
-    def encode(self, text: str) -> list[int]:
-        """Tokenise a line: token ids without the end of sentence."""
-        return self._model.encode(text)[:-1]
-
-    def unknown_share(self, text: str) -> float:
-        """Return the share of a line's characters (spaces aside) without a token: encoded as bytes, or lost."""
-        from regard.data.text import clean
-
-        total = len(clean(text).replace(" ", ""))
-        tokens = self._model.tokens(self.encode(text), False)
-        known = sum(len(token.replace(_SPACE, "")) for token in tokens if not _is_no_text(token))
-        return max(0, total - known) / max(1, total)
-
-
 def _refuse_unsupported(settings: SearchSettings) -> None:
     """Raise UsageError, with all causes, for settings that a runtime file does without."""
     fields = type(settings).model_fields
     asked = [name for name in UNSUPPORTED if getattr(settings, name) != fields[name].default]
     UsageError.raise_all(f"`{name}` needs the run folder and PyTorch; a runtime file does without it" for name in asked)
-
-
-def _is_no_text(token: str) -> bool:
-    """Return whether a token stands for a byte, or for what is unknown."""
-    return token == "<unk>" or (len(token) == 6 and token.startswith("<0x") and token.endswith(">"))
 
 
 def _warn(lines: Sequence[RuntimeLine], owners: Sequence[int]) -> None:

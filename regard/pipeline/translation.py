@@ -10,23 +10,15 @@ from typing import TYPE_CHECKING, Any
 from regard.attention.alignment_choice import AlignmentChoice as AlignmentChoice
 from regard.common.errors import UsageError
 from regard.data.sentences import has_spaces
+from regard.runtime.model import TranslatedPart as TranslatedPart
 
 if TYPE_CHECKING:
     from regard.attention.alignment import Link, Readings
+    from regard.pipeline.doubts import Doubts
 
 
 SPLIT = "the line is split, and its parts are translated by themselves; give one sentence, or a shorter one"
 """Why the search of a line cannot be recorded."""
-
-
-@dataclass(frozen=True)
-class TranslatedPart:
-    """A sentence of a line, or a part of a long one, with its translation; without letters it is copied, at score 0."""
-
-    source: str
-    text: str
-    score: float
-    doubtful: bool = False  # it scores below `search.score_threshold`
 
 
 @dataclass(frozen=True)
@@ -47,12 +39,12 @@ class Translation:
     nbest: tuple[Translation, ...] = ()
     repetition: tuple[str, int] | None = None
     parts: tuple[TranslatedPart, ...] = ()
-    doubtful: bool = False  # the model has low confidence in a part
+    doubtful: bool = False  # a part is
     is_complete: bool = True  # the required terms are there, and the model has placed its copy tokens itself
 
-    def with_threshold(self, threshold: float | None) -> Translation:
-        """Return the translation with the parts that score below a threshold, and thus itself, marked as doubtful."""
-        parts = [replace(part, doubtful=threshold is not None and part.score < threshold) for part in self.parts]
+    def with_doubts(self, doubts: Doubts, threshold: float | None) -> Translation:
+        """Return the translation with its parts, and thus itself, marked where they are doubtful."""
+        parts = [replace(part, doubtful=doubts.is_doubtful(part, threshold)) for part in self.parts]
         return replace(self, parts=tuple(parts), doubtful=any(part.doubtful for part in parts))
 
     def _repr_html_(self) -> str:

@@ -5,19 +5,19 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, cached_property
 from itertools import islice
 
 from typing_extensions import Unpack
 
 from regard.attention.alignment import Link, Readings, extract_links
 from regard.common.errors import LineError, UsageError
-from regard.data.familiar import Familiar
 from regard.data.sentences import has_letters, has_spaces
 from regard.data.text import clean, too_long
 from regard.data.vocabulary import EOS
 from regard.pipeline.around_spans import Keep, checked_keep, translate_around_spans
 from regard.pipeline.base import BasePipeline, read_side
+from regard.pipeline.doubts import Doubts
 from regard.pipeline.line_splitter import LineSplitter
 from regard.pipeline.translation import SPLIT, Translation, as_texts, join_parts, last_layer
 from regard.runtime.engine import DecodeRequest
@@ -108,7 +108,8 @@ class Translator(BasePipeline):
                 if segment.ids:
                     self._warn(index, None, next(best)[0], segment.constraints, "translation")
                 line_parts.append(part)
-            results.append(self._join(line_segments, line_parts, alignments).with_threshold(settings.score_threshold))
+            joined = self._join(line_segments, line_parts, alignments)
+            results.append(joined.with_doubts(self.doubts, settings.score_threshold))
         return results
 
     def stream(
@@ -154,7 +155,7 @@ class Translator(BasePipeline):
         hypotheses = self._rerank(request.source, candidates, settings)
         (translation,) = self._translations(segments, [hypotheses], 1, False, True)
         self._warn(0, translation.repetition, hypotheses[0], segment.constraints, "translation")
-        return self._join(segments, [translation], False).with_threshold(settings.score_threshold), steps
+        return self._join(segments, [translation], False).with_doubts(self.doubts, settings.score_threshold), steps
 
     def read_all(
         self, sources: Sequence[str], targets: Sequence[Sequence[int]], role: str | None = None
@@ -171,10 +172,10 @@ class Translator(BasePipeline):
         LineError.raise_all((index, f"has {size:,} {limit}") for index, size in enumerate(sizes) if size > most)
         return self._read(rows, targets, role)
 
-    @property
-    def familiar(self) -> Familiar | None:
-        """The pairs of source tokens that training has seen, if they are few."""
-        return self.settings.familiar
+    @cached_property
+    def doubts(self) -> Doubts:
+        """Tells which sentences the model has not learnt."""
+        return Doubts(self.tokenizer.source.encode, self.tokenizer.source.tokens, self.settings.familiar)
 
     def encode(self, text: str) -> list[int]:
         """Tokenise a line as the model reads it: token ids, end of sentence last."""

@@ -180,13 +180,14 @@ class RuntimeHypothesis:
     is_complete: bool  # it holds all required terms, and the model has placed its copy tokens itself
 
 
-@dataclass(frozen=True, eq=False)
-class LinePart:
-    """A sentence of a line, or a part of a long one, with its best translation; without letters it is copied."""
+@dataclass(frozen=True)
+class TranslatedPart:
+    """A sentence of a line, or a part of a long one, with its translation; without letters it is copied, at score 0."""
 
     source: str
     text: str
     score: float
+    doubtful: bool = False  # it scores below `search.score_threshold`, or is unlike the text of training
 
 
 @dataclass(frozen=True)
@@ -198,7 +199,7 @@ class RuntimeLine:
 
     hypotheses: tuple[RuntimeHypothesis, ...]
     source: tuple[int, ...]
-    parts: tuple[LinePart, ...]
+    parts: tuple[TranslatedPart, ...]
     notes: tuple[str, ...]
     steps: tuple[SearchStep, ...]
 
@@ -487,10 +488,10 @@ class RuntimeModel:
             tuple(self._step(result, step) for step in range(library.regard_steps(result))),
         )
 
-    def _part(self, result: Any, index: int, part: int) -> LinePart:
+    def _part(self, result: Any, index: int, part: int) -> TranslatedPart:
         item = self._library.regard_part(result, index, 0, part)
         source, text = ctypes.string_at(item.source, item.source_size), ctypes.string_at(item.text, item.text_size)
-        return LinePart(source.decode(), text.decode(), item.score)
+        return TranslatedPart(source.decode(), text.decode(), item.score)
 
     def _step(self, result: Any, step: int) -> SearchStep:
         library, count, ids = self._library, ctypes.c_size_t(), (ctypes.c_int32 * step)()

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-_TOGETHER = 4096
-"""Weights that are converted at once: other threads wait for Python's lock that long."""
+_TOGETHER, _SCALE = 4096, 10**5
+"""Weights that are converted at once, for which other threads wait for Python's lock; and of what they are parts."""
 
 
 @dataclass(frozen=True)
@@ -59,29 +59,28 @@ def array_pieces(items: Iterable[Iterable[bytes]]) -> Iterator[bytes]:
     yield b"]" if before == b"," else b"[]"
 
 
-def weights_json(weights: Any, digits: int = 5) -> Iterator[bytes]:
-    """Write an array of numbers from 0 to 1, as lists in lists, with so many digits after the point."""
+def weights_json(weights: Any) -> Iterator[bytes]:
+    """Write an array of numbers from 0 to 1, as lists in lists, with five digits after the point."""
     import numpy as np  # late, as in regard.runtime.model
 
     if weights.ndim > 2:
-        yield from array_pieces(weights_json(rows, digits) for rows in weights)
+        yield from array_pieces(weights_json(rows) for rows in weights)
         return
     step = max(1, _TOGETHER // (weights.shape[1] if weights.ndim > 1 else 1))
     yield b"["
     for start in range(0, len(weights), step):
-        numbers = np.nan_to_num(weights[start : start + step] * 10**digits).round().clip(0, 10**digits)
-        texts = _texts(digits)[numbers.astype(np.int32)].tolist()
-        yield (
-            ("," if start else "") + ",".join(texts if weights.ndim == 1 else [f"[{','.join(row)}]" for row in texts])
-        ).encode()
+        numbers = np.nan_to_num(weights[start : start + step] * _SCALE).round().clip(0, _SCALE)
+        texts = _texts()[numbers.astype(np.int32)].tolist()
+        rows = texts if weights.ndim == 1 else [f"[{','.join(row)}]" for row in texts]
+        yield (("," if start else "") + ",".join(rows)).encode()
     yield b"]"
 
 
 @cache
-def _texts(digits: int) -> Any:
+def _texts() -> Any:
     import numpy as np
 
-    return np.array([repr(round(number / 10**digits, digits)) for number in range(10**digits + 1)], object)
+    return np.array([repr(round(number / _SCALE, 5)) for number in range(_SCALE + 1)], object)
 
 
 def _finite(content: Any) -> Any:

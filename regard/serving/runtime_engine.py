@@ -13,7 +13,8 @@ from regard.common.errors import RegardError, UsageError
 from regard.data.casing import in_known_case
 from regard.data.mnemonics import insert_mnemonic, strip_mnemonic
 from regard.data.spans import spans_note
-from regard.runtime.model import ROLES, Options, RuntimeHypothesis, RuntimeLine, RuntimeModel
+from regard.pipeline.runtime_translator import RuntimeTranslator
+from regard.runtime.model import ROLES, Options, RuntimeHypothesis, RuntimeLine
 from regard.serving.answer_size import AnswerLimit, Turns
 from regard.serving.frames import Message, Replies
 from regard.serving.raw_json import RawJson, json_pieces, weights_json
@@ -34,9 +35,9 @@ class RuntimeEngine:
 
     def __init__(self, path: Path, threads: int, most_bytes: int, reply: Replies) -> None:
         """Open the file and start its threads. Raises ModelFolderError if it is damaged."""
-        self._model, self._threads, self._reply = RuntimeModel(path), threads, reply
-        self._queue = self._model.queue(threads)
-        heads = Counter[str]()
+        translator, self._threads, self._reply = RuntimeTranslator(path, threads), threads, reply
+        self._model, self._doubts = translator.model, translator.doubts
+        self._queue, heads = self._model.queue(threads), Counter[str]()
         for layer in self._model.layers:
             heads[layer.role] += layer.heads
         self._limit = AnswerLimit(most_bytes, heads)
@@ -170,7 +171,7 @@ class RuntimeEngine:
         weights = sum(w.size for line in lines for h in line.hypotheses for w in h.weights.values())
         self._limit.check(int(weights * (_PACKED if call.get("options", {}).get("packed") else _PLAIN)))
         if call["call"] == "explain":
-            explanation = Explainer(self._model, call["options"]["packed"]).explanation(lines[0])
+            explanation = Explainer(self._model, self._doubts, call["options"]["packed"]).explanation(lines[0])
             return {"explanation": RawJson(json_pieces(explanation))}
         if call["call"] == "continuations":
             return self._continuations(number, call, lines)
@@ -218,7 +219,7 @@ class RuntimeEngine:
         notes = [f"the translation repeats {text!r} {n} times and is probably wrong" for text, n in best.repetitions]
         notes += filter(None, [spans_note(" ".join(part.source for part in line.parts), best.text)])
         return {
-            "doubtful": any(part.score < threshold for part in line.parts),
+            "doubtful": any(self._doubts.is_doubtful(part, threshold) for part in line.parts),
             "hypotheses": [self._hypothesis(hypothesis, with_log_probs) for hypothesis in line.hypotheses],
             "source_tokens": self._model.tokens(line.source, False),
             "warnings": [*line.notes, *notes],

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from regard.pipeline.doubts import Doubts
 from regard.runtime.model import Options, RuntimeHypothesis, RuntimeLine, RuntimeModel, RuntimeStates
 from regard.search.search_steps import Candidate, SearchStep
 from regard.serving.frames import Message
@@ -25,6 +26,7 @@ class Explainer:
     """Converts results of a model. `is_packed`: weights as Base64 of 16-bit numbers, those of the encoder only once."""
 
     model: RuntimeModel
+    doubts: Doubts
     is_packed: bool = False
 
     def explanation(self, line: RuntimeLine) -> Message:
@@ -35,7 +37,7 @@ class Explainer:
         steps = array_pieces(json_pieces(self._step(step)) for step in line.steps)
         threshold = self.model.score_threshold(self.model.options())
         source = {"sourceTokens": self.model.tokens(line.source, False), "sourceWords": self._words(line.source, False)}
-        parts = {"parts": len(line.parts), "doubtful": any(p.score < threshold for p in line.parts)}
+        parts = {"parts": len(line.parts), "doubtful": any(self.doubts.is_doubtful(p, threshold) for p in line.parts)}
         rest = {"nbest": RawJson(ranked), **parts, "notes": line.notes, "steps": RawJson(steps)}
         return {**(first | {"attention": []} if self.is_packed else first), **source, **rest}
 

@@ -157,7 +157,7 @@ class TranslatedLine(pydantic.BaseModel):
 class Translation(pydantic.BaseModel):
     """A translated text. `model`: null if source and target are the same language. `confidence`: of a detected source.
 
-    `alternatives`: the whole text of further hypotheses. `doubtful`: true if the model has little confidence in a line.
+    `alternatives`: the whole text of further hypotheses. `doubtful`: true if the model has not learnt such lines.
     """
 
     text: str

@@ -53,7 +53,7 @@
     }
     const [translation] = translator.translate(text, { attention: "cross", alignments: true });
     output.textContent = translation.text;
-    message.hidden = !root.toggleAttribute("data-unlearnt", translation.doubtful || translator.isStrange(text));
+    message.hidden = !root.toggleAttribute("data-unlearnt", translation.doubtful);
     message.textContent = korean ? "모델이 배우지 않은 문장이어서 번역이 틀렸을 수 있습니다." : "The model has not learnt such sentences; the translation may be wrong.";
     shown = { translation, weights: wordWeights(translation) };
     figure.hidden = !translation.sourceWords.texts.length; // several sentences, or a line that is copied

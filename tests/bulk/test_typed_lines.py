@@ -36,13 +36,14 @@ def test_a_typed_line_unlike_the_text_of_training_is_named(model: Path, suffix: 
     translator = regard.load(model.with_suffix(suffix))
     for typed in (False, True):
         translate = ChunkTranslator("standard input", OutputFormat(), {}, typed=typed)
-        notes = translate(translator, Chunk(0, 1, (line,), "")).notes
-        assert (UNLEARNT in notes) == (typed and LINES[line])
+        result = translate(translator, Chunk(0, 1, (line,), ""))
+        assert (UNLEARNT in result.notes) == (typed and LINES[line])
+        assert result.doubtful == LINES[line]
 
 
 def test_a_damaged_filter_is_left_out_with_a_warning(model: Path) -> None:
     translator = RuntimeTranslator(model.with_suffix(".regard"))
     translator.model.card["familiar"] = {"pairs": "x", "most": 0}
-    with pytest.warns(UserWarning, match=r"familiar.*pairs.*typed lines are not compared"):
-        assert translator.familiar is None
-    assert len(translator.translate("나는 집에 간다")) == 1
+    with pytest.warns(UserWarning, match=r"familiar.*pairs.*lines are not compared"):
+        (translation,) = translator.translate("집에 나는 간다")
+    assert not translation.doubtful

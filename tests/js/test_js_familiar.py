@@ -11,7 +11,6 @@ import live
 
 import regard
 from regard.data.familiar import Familiar
-from regard.pipeline.bulk.chunk_translator import is_strange
 
 MODULE = Path(regard.__file__).parent / "runtime" / "js" / "regard.js"
 SCRIPT = """
@@ -26,6 +25,7 @@ def test_the_same_lines_are_strange_in_javascript(node: str) -> None:
     draw = random.Random(1)
     training = [[draw.randrange(4, 90) for _ in range(12)] for _ in range(80)]
     lines = training[:20] + [[draw.randrange(4, 30_000 if n % 2 else 95) for _ in range(n % 6)] for n in range(300)]
+    lines += [[-1 if n % 3 == 1 else index for n, index in enumerate(line)] for line in lines[20:60]]
     familiar = Familiar.learn(training, [], 0.03)
     assert familiar is not None
     request = json.dumps({"familiar": familiar.model_dump(), "lines": lines})
@@ -36,7 +36,7 @@ def test_the_same_lines_are_strange_in_javascript(node: str) -> None:
         text=True,
         check=True,
     )
-    strange = [familiar.is_strange(ids) for ids in lines]
+    strange = [familiar.unseen(ids) > familiar.most for ids in lines]
     assert json.loads(process.stdout) == [False, False, *strange]
     assert 20 < sum(strange) < len(lines) - 20
 
@@ -49,15 +49,16 @@ OF_A_MODEL = """
 import { readFileSync } from "node:fs";
 const { load } = await import(process.argv[1]);
 const translator = await load({ wasm: readFileSync(process.argv[2]), model: readFileSync(process.argv[3]) });
-console.log(JSON.stringify(JSON.parse(readFileSync(0)).map((line) => translator.isStrange(line))));
+console.log(JSON.stringify(JSON.parse(readFileSync(0)).map((line) => translator.translate(line)[0].doubtful)));
 """
 
 
 def test_a_model_tells_the_same_lines_in_javascript(node: str, wasm: Path) -> None:
     translator = regard.load(live.MODEL)
-    expected = [is_strange(translator, line) for line in LINES]
+    expected = [translation.doubtful for translation in translator.translate(LINES)]
     command = [node, "--input-type=module", "-e", OF_A_MODEL, str(MODULE), str(wasm), str(live.MODEL)]
     process = subprocess.run(command, input=json.dumps(LINES), capture_output=True, text=True, check=True)
     assert json.loads(process.stdout) == expected
     assert not any(expected[:4])
     assert all(expected[4:9])
+    assert not any(expected[12:]), "what has no letters is copied"

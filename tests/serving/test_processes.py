@@ -371,7 +371,8 @@ def test_states_of_a_recurrent_model_are_packed(tmp_path: Path, encoder: str) ->
     options.attention = options.states = 1
     (line,) = model.translate(SENTENCES[:1], options)
     (hypothesis,) = line.hypotheses
-    content = json.loads(b"".join(json_pieces(Explainer(model, is_packed=True).explanation(line))))
+    explanation = Explainer(model, runtime.doubts, is_packed=True).explanation(line)
+    content = json.loads(b"".join(json_pieces(explanation)))
     states = content["nbest"][0]["states"]
     assert hypothesis.states is not None
     if hypothesis.states.encoder is None:

@@ -58,21 +58,13 @@ class ChunkTranslator:
         text = "".join(self.format(number, result) for number, result in enumerate(translations, chunk.start))
         known = sum(map(bool, map(str.strip, texts))) - unknown
         doubtful = sum(translation.doubtful for translation in translations)
-        parts = [part for translation in translations for part in translation.parts]
-        if note or (self.typed and (doubtful or any(is_strange(translator, part.source) for part in parts))):
+        if note or (self.typed and doubtful):
             notes.append(note or UNLEARNT)
         return ChunkResult(text, tuple(notes), known, unknown, doubtful)
 
     def _note(self, warning: Warning | str, chunk: Chunk) -> str:
         line = f"{self.name}, line {chunk.start + warning.index}: " if isinstance(warning, LineWarning) else ""
         return f"{line}{warning}"
-
-
-def is_strange(translator: Translator | RuntimeTranslator, line: str) -> bool:
-    """Return whether a line has letters, or more pairs of neighbouring tokens, that training has not seen."""
-    source, familiar = translator.tokenizer.source, translator.familiar
-    has_unknown = source.unknown_share("".join(filter(str.isalpha, line))) > 0
-    return has_unknown or (familiar is not None and familiar.is_strange(source.encode(line)))
 
 
 def unknown_script(
@@ -82,7 +74,7 @@ def unknown_script(
 
     Translations of such lines are meaningless. `start` is the number of the first line in the file `name`.
     """
-    unknown_share = translator.tokenizer.source.unknown_share
+    unknown_share = translator.doubts.unknown_share
     written = ((number, line) for number, line in enumerate(lines, start) if any(map(str.isalpha, line)))
     unknown = [f"{number}" for number, line in written if unknown_share(line) > 0.5]
     if not unknown:
@@ -98,7 +90,7 @@ def unknown_script(
 def doubt_note(name: str, doubtful: int, lines: int) -> tuple[str, ...]:
     """Return the warning of doubtful translations, if there are any among those of `lines` lines."""
     count = f"{name}: {doubtful:,} of {lines:,} lines {'is' if doubtful == 1 else 'are'} doubtful"
-    why = "the model has less confidence in them than in 97 % of the lines that it was validated with"
+    why = "the model is less sure of them than of 97 % of its validation lines, or has not learnt such sentences"
     return (f"{count}: {why}; `format=jsonl` marks them",) if doubtful else ()
 
 

@@ -194,11 +194,10 @@ export class Translator {
   /** Return the token ids of a text as the beginning of a translation. */
   encodeTarget(text) { return this.#ids(text, this.#library.exports.regard_encode_target); }
 
-  /** Return whether a line has letters, or more pairs of neighbouring tokens, that training has not seen: it is probably translated wrongly. */
-  isStrange(text) {
-    const ids = this.encode(text).slice(0, -1), tokens = this.#tokens(ids, false);
-    const bytes = tokens.map((token) => parseInt(/^<0x([0-9A-F]{2})>$/.exec(token)?.[1] ?? "20", 16)); // the vocabulary spells unseen letters in bytes
-    return tokens.includes("<unk>") || /\p{L}/u.test(new TextDecoder().decode(Uint8Array.from(bytes))) || hasUnseen(this.card.familiar, ids);
+  #isStrange(text) { // whether it has letters, or more pairs of neighbouring tokens, that training has not seen; doubts.py does the same
+    const letters = [...new Set(text.match(/\p{L}/gu))], ids = this.encode(text).slice(0, -1), tokens = this.#tokens(ids, false);
+    if (letters.some((letter) => hasUnknown(this.#tokens(this.encode(letter).slice(0, -1), false))) && hasUnknown(tokens)) return true;
+    return letters.length > 0 && hasUnseen(this.card.familiar, ids.map((id, i) => (COPIES.includes(tokens[i]) ? -1 : id)));
   }
 
   #copies() { // the characters of the copy tokens that both sides have
@@ -287,16 +286,16 @@ export class Translator {
     const [best] = ranked;
     return {
       ...best, sourceTokens: this.#tokens(source, false), sourceWords: this.#words(source, false),
-      nbest: ranked, parts, doubtful: this.#scores(result, line, parts).some((score) => score < threshold), notes: note ? this.#library.text(note).split("\n") : [], steps: this.#steps(result),
+      nbest: ranked, parts, doubtful: this.#parts(result, line, parts).some(({ source, score }) => score < threshold || this.#isStrange(source)), notes: note ? this.#library.text(note).split("\n") : [], steps: this.#steps(result),
     };
   }
 
-  #scores(result, line, parts) { // of the parts of the best hypothesis
+  #parts(result, line, parts) { // of the best hypothesis
     return this.#library.scoped((allocate) => {
       const at = allocate(24);
       return Array.from({ length: parts }, (_, part) => {
         this.#library.exports.regard_part(at, result, line, 0, part);
-        return this.#library.view.getFloat64(at + 16, true);
+        return { source: this.#library.text(this.#library.number(at), this.#library.number(at + 8)), score: this.#library.view.getFloat64(at + 16, true) };
       });
     });
   }
@@ -455,7 +454,11 @@ function restored(translation, restore) { // in every text of it
   return { ...hypothesis(translation), sourceTokens: texts(translation.sourceTokens), sourceWords: words(translation.sourceWords), nbest: translation.nbest.map(hypothesis), steps };
 }
 
-/** Return whether ids have more pairs of neighbours that no line of training has than `familiar` allows; familiar.py does the same. */
+function hasUnknown(tokens) { // whether there are bytes, which spell unseen characters, or one that stands for what is lost
+  return tokens.some((token) => /^(<0x[0-9A-F]{2}>|<unk>)$/.test(token));
+}
+
+/** Return whether ids have more pairs of neighbours that no line of training has than `familiar` allows, −1 aside; familiar.py does the same. */
 export function hasUnseen(familiar, ids) {
   const { pairs, most } = familiar ?? {};
   if (typeof pairs !== "string" || !/^[A-Za-z0-9+/]{3,}=*$/.test(pairs)) return false;
@@ -466,5 +469,5 @@ export function hasUnseen(familiar, ids) {
     const bit = ((mixed ^ (mixed >>> 13)) >>> 0) % size;
     return (bytes[bit >> 3] >> (bit & 7)) & 1;
   });
-  return ids.filter((id, i) => i && !isSeen(ids[i - 1], id)).length > most;
+  return ids.filter((id, i) => i && id >= 0 && ids[i - 1] >= 0 && !isSeen(ids[i - 1], id)).length > most;
 }

@@ -167,7 +167,7 @@ const livePage = (() => {
 
   const unsureClass = (share) => (find("unsure").checked && UNSURE.some((limit) => share < limit) ? `unsure-${UNSURE.filter((limit) => share < limit).length}` : "");
 
-  const isDoubtful = (result) => result.isStrange || (result.choice || result).doubtful; // the sentence, or its translation
+  const isDoubtful = (result) => (result.choice || result).doubtful;
 
   function fill(span, result) {
     if (!result) return;

@@ -69,12 +69,12 @@ const answers = {
   },
 };
 
-const shown = (translation, isStrange = false) => ({ text: translation.text, doubtful: translation.doubtful || isStrange, isStrange, ...liveData.words(translation) });
+const shown = (translation) => ({ text: translation.text, doubtful: translation.doubtful, ...liveData.words(translation) });
 
 function translated(translator, sentence) {
   try {
     const [translation] = translator.translate(sentence, { nbest: 1, attention: "none", alignments: false });
-    return shown(translation, translator.isStrange(sentence));
+    return shown(translation);
   } catch (problem) {
     return { error: problem.message };
   }

@@ -1,0 +1,51 @@
+"""Sentences that a model has probably not learnt: by the score of their translation, or by their text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from regard.data.copy_tokens import COPY_CHARACTERS
+from regard.data.mnemonics import Encode
+from regard.data.text import clean, unknown_share
+
+if TYPE_CHECKING:
+    from regard.data.familiar import Familiar
+    from regard.runtime.model import TranslatedPart
+
+
+class Doubts:
+    """Tells which sentences a model has probably not learnt.
+
+    `encode`, `tokens`: the token ids of a source, without the end of sentence, and the texts of ids. `familiar`: the
+    pairs of tokens that training has seen, if they are few.
+    """
+
+    def __init__(self, encode: Encode, tokens: Callable[[list[int]], list[str]], familiar: Familiar | None) -> None:
+        self._encode, self._tokens, self._familiar = encode, tokens, familiar
+        self._known = set[str]()  # letters: nearly all lines have no others, and need not be encoded
+
+    def is_doubtful(self, part: TranslatedPart, threshold: float | None) -> bool:
+        """Return whether a translation scores below a threshold, or its source is unlike the text of training.
+
+        It is if it has letters, or more pairs of neighbouring tokens, that training has not seen. regard.js does the
+        same. Without letters a sentence is copied, and never doubtful.
+        """
+        if (threshold is not None and part.score < threshold) or self.unknown_share(part.source):
+            return True
+        if self._familiar is None or not any(map(str.isalpha, part.source)):
+            return False
+        ids = self._encode(part.source)
+        pairs = zip(ids, self._tokens(ids), strict=True)
+        unseen = self._familiar.unseen([-1 if token in COPY_CHARACTERS else index for index, token in pairs])
+        return unseen > self._familiar.most
+
+    def unknown_share(self, line: str) -> float:
+        """Return the share of a line's characters (spaces aside) without a token; 0 if each of its letters has one."""
+        letters = set(filter(str.isalpha, line))
+        unknown = {letter for letter in letters - self._known if self._share(letter)}
+        self._known |= letters - unknown
+        return self._share(line) if unknown else 0.0
+
+    def _share(self, text: str) -> float:
+        return unknown_share(clean(text), self._tokens(self._encode(text)))

@@ -172,9 +172,9 @@ def _sort_metadata(path: Path) -> None:
             file.write(text.ljust(length))
 
 
-def load_tensors(path: Path, device: str = "cpu", *, foreign: bool = False) -> dict[str, torch.Tensor]:
+def load_tensors(path: Path, *, foreign: bool = False) -> dict[str, torch.Tensor]:
     """Read tensors; those of a `foreign` file need no digest. Raises ModelFolderError if it is missing or damaged."""
-    return _read_tensors(path, device, "optional" if foreign else "needed")[0]
+    return _read_tensors(path, digest="optional" if foreign else "needed")[0]
 
 
 def _read_tensors(

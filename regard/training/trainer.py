@@ -303,7 +303,7 @@ class Trainer:
         if progress.updates is not None and progress.update >= progress.updates:
             return "all updates done"
         if self._is_time_up:
-            return f"the {self.settings.minutes:.3g} minutes are over"
+            return f"the rest of {self.settings.minutes:.3g} minutes is for the end of the run"
         if progress.validations_since_best >= self.settings.patience:
             return f"no better score in {self.settings.patience} validations"
         return None

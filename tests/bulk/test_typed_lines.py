@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Sequence
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 from small import folder
 
 import regard
+from regard.common.errors import LineWarning
 from regard.data.familiar import Familiar
 from regard.interchange.runtime import export
 from regard.model_folder import load_settings, write_settings
-from regard.pipeline import RuntimeTranslator
+from regard.pipeline import RuntimeTranslator, Translation, Translator
 from regard.pipeline.bulk import ChunkTranslator, OutputFormat
 from regard.pipeline.bulk.chunk_translator import UNLEARNT
 from regard.pipeline.bulk.lines import Chunk
@@ -47,3 +52,17 @@ def test_a_damaged_filter_is_left_out_with_a_warning(model: Path) -> None:
     with pytest.warns(UserWarning, match=r"familiar.*pairs.*lines are not compared"):
         (translation,) = translator.translate("집에 나는 간다")
     assert not translation.doubtful
+
+
+def test_what_is_said_of_a_line_that_is_tried_twice_is_said_once() -> None:
+    class Trying:
+        doubts = SimpleNamespace(unknown_share=lambda _: 0.0)
+
+        def translate(self, texts: Sequence[str], **_: Any) -> list[Translation]:
+            for index in (0, 0, 1):
+                warnings.warn(LineWarning(index, "it is split"), stacklevel=1)
+            return [Translation(text, (), 0.0) for text in texts]
+
+    translate = ChunkTranslator("app.txt", OutputFormat(), {})
+    notes = translate(cast("Translator", Trying()), Chunk(0, 4, ("a", "b"), "")).notes
+    assert notes == ("app.txt, line 4: it is split", "app.txt, line 5: it is split")

@@ -357,7 +357,7 @@ def test_minutes_end_by_the_clock_and_their_updates_are_saved(
     outcome = _trainer(Recipe.parse(values, "the test"), tmp_path / "by-clock").run()
     budget = [line for line in read(tmp_path / "by-clock" / "journal.jsonl") if line["event"] == "budget"]
     assert [line["updates"] for line in budget] == [expected] == [outcome.progress.update]
-    assert outcome.reason == "the 1 minutes are over"
+    assert outcome.reason == "the rest of 1 minutes is for the end of the run"
     text = (tmp_path / "by-clock" / "train.toml").read_text()
     assert f"updates = {expected}" in text
     assert "\nminutes" not in text

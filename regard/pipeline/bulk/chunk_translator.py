@@ -53,7 +53,7 @@ class ChunkTranslator:
                 translations = translator.translate(texts, constraints=constraints, **self.options)
             except LineError as problem:
                 raise problem.in_file(self.name, chunk.start) from None
-        notes = [self._note(warning.message, chunk) for warning in caught]
+        notes = [*dict.fromkeys(self._note(w.message, chunk) for w in caught)]  # lines may be tried twice
         unknown, note = unknown_script(translator, self.name, texts, chunk.start)
         text = "".join(self.format(number, result) for number, result in enumerate(translations, chunk.start))
         known = sum(map(bool, map(str.strip, texts))) - unknown

@@ -145,7 +145,10 @@ def test_a_run_is_resumed_with_more_updates(run: regard.Run, data: Path, tmp_pat
 def test_minutes_that_are_over_end_a_run_after_its_update(data: Path, tmp_path: Path) -> None:
     more = {"training.updates": None, "training.minutes": 1e-6, "training.validate_every": 100}
     run = regard.train(**files(data), out=tmp_path / "run", settings={**SETTINGS, **more}, threads=1)
-    assert (run.outcome.progress.update, run.outcome.reason) == (1, "the rest of 1e-06 minutes is for the end of the run")
+    assert (run.outcome.progress.update, run.outcome.reason) == (
+        1,
+        "the rest of 1e-06 minutes is for the end of the run",
+    )
     assert (run.recipe.training.updates, run.recipe.training.minutes) == (1, None)
 
 

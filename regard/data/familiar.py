@@ -7,30 +7,33 @@ forms that no training line has. Natural text has too many to be kept, and an un
 from __future__ import annotations
 
 import base64
+import re
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
-
-import numpy as np
-from pydantic import Field
-
-from regard.common.settings import Settings
+from typing import ClassVar
 
 MOST_PAIRS = 8_192
 """Pairs that are kept at most; of text with more, none is."""
 BITS, HASHES = 12, 4
 """Bits of the filter for each pair, and how many of them a pair sets: one in 300 unseen pairs passes for seen."""
+_BASE64 = re.compile("([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{4}|[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)")
 
 
-class Familiar(Settings):
-    """A Bloom filter (Bloom 1970) of the pairs of source ids in training, and how many unseen ones a line may have."""
+@dataclass(frozen=True)
+class Familiar:
+    """A Bloom filter (Bloom 1970) of the pairs of source ids in training, and how many unseen ones a line may have.
 
-    pairs: str = Field(
-        min_length=4,
-        max_length=20_000,
-        pattern="^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$",
-        description="the bits, eight in a byte from the lowest, in base64",
-    )
-    most: int = Field(ge=0, description="unseen pairs of a line at most")
+    `pairs`: its bits, the lowest of a byte first, in base64. `most`: unseen pairs at most. Raises ValueError else.
+    """
+
+    __pydantic_config__: ClassVar = {"strict": False, "extra": "forbid"}
+    pairs: str
+    most: int
+
+    def __post_init__(self) -> None:
+        if not (_BASE64.fullmatch(self.pairs) and len(self.pairs) <= 20_000 and self.most >= 0):
+            raise ValueError("wanted `pairs` in base64, and `most` of 0 or more")
 
     @classmethod
     def learn(
@@ -47,17 +50,17 @@ class Familiar(Settings):
                 return None
         if not seen:
             return None
-        bits = np.zeros(-(-len(seen) * BITS // 8) * 8, bool)
-        bits[[bit for pair in seen for bit in _bit_indices(*pair, len(bits))]] = True
-        packed = np.packbits(bits, bitorder="little").tobytes()
-        filled = cls(pairs=base64.b64encode(packed).decode("ascii"), most=0)
+        bits = bytearray(-(-len(seen) * BITS // 8))
+        for n in (n for pair in seen for n in _bit_indices(*pair, 8 * len(bits))):
+            bits[n >> 3] |= 1 << (n & 7)
+        filled = cls(base64.b64encode(bits).decode("ascii"), 0)
         counts = sorted(map(filled.unseen, validation))
-        return filled.with_values(most=counts[-1 - int(share * len(counts))] if counts else 0)
+        return cls(filled.pairs, counts[-1 - int(share * len(counts))] if counts else 0)
 
     def unseen(self, ids: Sequence[int]) -> int:
         """Return how many pairs of neighbours no line of training has; those with −1, a copy token, do not count."""
-        bits = base64.b64decode(self.pairs)
-        size, pairs = 8 * len(bits), (pair for pair in pairwise(ids) if min(pair) >= 0)
+        bits, pairs = base64.b64decode(self.pairs), (pair for pair in pairwise(ids) if min(pair) >= 0)
+        size = 8 * len(bits)
         return sum(any(not bits[n >> 3] >> (n & 7) & 1 for n in _bit_indices(*pair, size)) for pair in pairs)
 
 

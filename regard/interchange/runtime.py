@@ -133,7 +133,7 @@ def card(
         "fingerprint": model_fingerprint(folder),
         "parameters": sum(parameter.numel() for parameter in model.model.parameters()),
         **model.settings.model_dump(mode="json", include={"model", "tokenizer", "search"}),
-        "familiar": model.settings.familiar.model_dump() if model.settings.familiar else {},
+        "familiar": asdict(model.settings.familiar) if model.settings.familiar else {},
         "warnings": model.settings.model.ablations(),
         "alignment": asdict(choice) if choice else None,
         "readme": readme.read_text("utf-8", "replace") if readme.is_file() else "",

@@ -9,7 +9,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from regard.common.errors import ConfigurationError, LineError, LineWarning, UsageError, repetition_note
+from regard.common.errors import LineError, LineWarning, UsageError, repetition_note
+from regard.data.familiar import Familiar
 from regard.pipeline.around_spans import Keep, checked_keep, translate_around_spans
 from regard.pipeline.doubts import Doubts
 from regard.pipeline.translation import SPLIT, Translation, as_texts
@@ -66,15 +67,12 @@ class RuntimeTranslator:
     @cached_property
     def doubts(self) -> Doubts:
         """Tells which sentences the model has not learnt; damaged pairs of tokens are left out with a warning."""
-        from regard.data.familiar import Familiar
-
-        card, familiar = self.model.card["familiar"], None
+        model, familiar = self.model, None
         try:
-            familiar = Familiar.parse(card, f"{self.model.path}, familiar") if card else None
-        except ConfigurationError as problem:
-            warnings.warn(f"{problem}; lines are not compared with the text of training", stacklevel=2)
-        encode = self.model.encode
-        return Doubts(lambda text: encode(text)[:-1], lambda ids: self.model.tokens(ids, False), familiar)
+            familiar = Familiar(**card) if (card := model.card["familiar"]) else None
+        except (TypeError, ValueError) as problem:
+            warnings.warn(f"{model.path}, familiar: {problem}; lines are not compared with it", stacklevel=2)
+        return Doubts(lambda text: model.encode(text)[:-1], lambda ids: model.tokens(ids, False), familiar)
 
     @cached_property
     def language_id(self) -> LanguageId | None:

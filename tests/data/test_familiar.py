@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import random
+from pathlib import Path
 
 import pytest
+from small import folder
 
 from regard.common.errors import ConfigurationError
 from regard.data.familiar import MOST_PAIRS, Familiar
+from regard.model_folder import FolderSettings, load_settings
 
 LINES = [[random.Random(seed).randrange(4, 60) for _ in range(12)] for seed in range(60)]
 
@@ -46,6 +49,9 @@ def test_text_with_too_many_pairs_or_none_has_no_filter() -> None:
 
 
 @pytest.mark.parametrize("pairs", ["", "A", "AAAA\n", "====", "Ω===", "A" * 40_000])
-def test_other_values_are_refused(pairs: str) -> None:
-    with pytest.raises(ConfigurationError, match="pairs"):
-        Familiar.parse({"pairs": pairs, "most": 0}, "a card")
+def test_other_values_are_refused(tmp_path: Path, pairs: str) -> None:
+    with pytest.raises(ValueError, match="pairs"):
+        Familiar(pairs, 0)
+    settings = load_settings(folder(tmp_path / "run")).model_dump()
+    with pytest.raises(ConfigurationError, match=r"familiar.*pairs"):
+        FolderSettings.parse({**settings, "familiar": {"pairs": pairs, "most": 0}}, "config.json")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 import subprocess
+from dataclasses import asdict
 from pathlib import Path
 
 import live
@@ -28,7 +29,7 @@ def test_the_same_lines_are_strange_in_javascript(node: str) -> None:
     lines += [[-1 if n % 3 == 1 else index for n, index in enumerate(line)] for line in lines[20:60]]
     familiar = Familiar.learn(training, [], 0.03)
     assert familiar is not None
-    request = json.dumps({"familiar": familiar.model_dump(), "lines": lines})
+    request = json.dumps({"familiar": asdict(familiar), "lines": lines})
     process = subprocess.run(
         [node, "--input-type=module", "-e", SCRIPT, str(MODULE)],
         input=request,

@@ -316,13 +316,15 @@ def test_wrong_cards_are_refused_when_opened_and_unusual_ones_work(tmp_path: Pat
     for name, values in UNUSUAL.items():
         for value in values:
             translator = open_card(name, value)
-            assert translator.translate(SENTENCES[:1])
-            assert translator.tokenizer.language_codes is not None
+            is_damaged = name == "familiar" and bool(value)
+            with pytest.warns(UserWarning, match="familiar") if is_damaged else contextlib.nullcontext():
+                assert translator.translate(SENTENCES[:1])
+                engine = RuntimeEngine(path, 1, 10**7, lambda _: None)
             for read in (lambda t: t.languages, lambda t: t.search):
                 with contextlib.suppress(ConfigurationError):
                     read(translator)
             for languages in (None, ("xx", "yy")):
-                about = RuntimeEngine(path, 1, 10**7, lambda _: None).about()
+                about = engine.about()
                 served = _served_model("model", about, languages)
                 _language_id(about, languages)
                 assert LanguagePairs([served]).languages

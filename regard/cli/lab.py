@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def lab(
     name: Annotated[str, typer.Argument(help="An experiment; without one, the list of all.")] = "",
     quick: Annotated[bool, typer.Option("--quick", help="Meant for 3 minutes, one seed (default).")] = False,
-    full: Annotated[bool, typer.Option("--full", help="Meant for 10 minutes, three seeds.")] = False,
+    full: Annotated[bool, typer.Option("--full", help="Some 10 minutes, three seeds.")] = False,
     korean: Annotated[bool, typer.Option("--korean", help="In Korean.")] = False,
     out: Annotated[Path | None, typer.Option(help="Folder to write; lab/NAME-quick or -full if left out.")] = None,
     seed: Annotated[int, typer.Option(min=0, max=2**63 - 4, help="The first seed.")] = 1,
@@ -63,7 +63,7 @@ def _list(language: Language) -> Iterator[str]:
     for experiment in EXPERIMENTS.values():
         yield f"{experiment.name.ljust(width)}  {experiment.claim.by(language)} ({experiment.source})"
     how = Text(
-        "1 to 3 minutes on two cores at rest; --full 3 to 11", "쉬고 있는 코어 두 개로 1~3분, --full은 3~11분 걸립니다"
+        "1 to 3 minutes on two cores at rest; --full 3 to 13", "쉬고 있는 코어 두 개로 1~3분, --full은 3~13분 걸립니다"
     )
     yield f"\nregard lab NAME{' --korean' * (language == 'ko')}: {how.by(language)}"
 

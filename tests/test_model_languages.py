@@ -238,7 +238,7 @@ def test_a_runtime_file_carries_them(known: Path, tmp_path: Path) -> None:
     assert translator.languages.pair == ("ko", "en")
     assert translator.model.card["languages"] == ["ko", "en"]
     assert translator.language_id == load_language_id(known)
-    assert translator.tokenizer.language_codes == ()
+    assert translator.model.card["language_codes"] == []
     assert translator.translate("I go home")
 
 

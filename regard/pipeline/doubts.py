@@ -23,7 +23,7 @@ class Doubts:
 
     def __init__(self, encode: Encode, tokens: Callable[[list[int]], list[str]], familiar: Familiar | None) -> None:
         self._encode, self._tokens, self._familiar = encode, tokens, familiar
-        self._known = set[str]()  # letters: nearly all lines have no others, and need not be encoded
+        self._is_unknown = dict[str, bool]()  # of letters: a line of known ones need not be encoded
 
     def is_doubtful(self, part: TranslatedPart, threshold: float | None) -> bool:
         """Return whether a translation scores below a threshold, or its source is unlike the text of training.
@@ -43,9 +43,8 @@ class Doubts:
     def unknown_share(self, line: str) -> float:
         """Return the share of a line's characters (spaces aside) without a token; 0 if each of its letters has one."""
         letters = set(filter(str.isalpha, line))
-        unknown = {letter for letter in letters - self._known if self._share(letter)}
-        self._known |= letters - unknown
-        return self._share(line) if unknown else 0.0
+        self._is_unknown |= {letter: self._share(letter) > 0 for letter in letters.difference(self._is_unknown)}
+        return self._share(line) if any(map(self._is_unknown.__getitem__, letters)) else 0.0
 
     def _share(self, text: str) -> float:
         return unknown_share(clean(text), self._tokens(self._encode(text)))

@@ -163,8 +163,8 @@ def test_lines_flow_through_a_pipe_in_utf8(regard: Command, transformer: Path, d
     text = (data / "test.ko").read_bytes()
     options = ["--format", "jsonl", "--threads", 1]
     done = run_process("translate", transformer, *options, stdin=text, PYTHONIOENCODING="ascii", PYTHONUTF8="0")
-    assert (done.returncode, done.stderr) == (0, b"")
-    assert done.stdout.decode() == regard("translate", transformer, *options, stdin=text).out
+    here = regard("translate", transformer, *options, stdin=text)
+    assert (done.returncode, done.stdout.decode(), done.stderr.decode()) == (0, here.out, here.err)
     assert not done.stdout.isascii()
 
 

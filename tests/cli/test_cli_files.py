@@ -339,9 +339,11 @@ def test_warnings_name_the_line_in_the_file(regard: Command, run: Path) -> None:
     lines[7] = "我们今天去公园吧"
     Path("file").write_text("\n".join(lines), encoding="utf-8")
     done = regard("translate", run, "file", "--chunk", 3, "--beam", 1)
-    assert all(warning.startswith("file, line ") for warning in done.warnings)
-    (long,) = (warning for warning in done.warnings if "a sentence of " in warning)
-    (note,) = (warning for warning in done.warnings if "most characters" in warning)
+    *named, last = done.warnings
+    assert all(warning.startswith("file, line ") for warning in named)
+    assert last.startswith("file: 1 of 10 lines is doubtful: ")
+    (long,) = (warning for warning in named if "a sentence of " in warning)
+    (note,) = (warning for warning in named if "most characters" in warning)
     assert long.startswith("file, line 5: a sentence of ")
     assert note.startswith("file, line 8: most characters were never seen")
 

@@ -168,7 +168,7 @@ def test_a_good_alignment_is_used(regard: Command, run: Path, data: Path) -> Non
     for head in (0, 1):
         save_alignment(run, {"layer": "decoder.layers.0.cross_attention", "head": head, "shifted": True})
         done = regard("translate", run, data / "test.ko", "--alignments")
-        assert done.err == ""
+        assert all("lines are doubtful" in warning for warning in done.warnings), "nothing on alignments"
         outputs.add(done.out)
     assert len(outputs) == 2
 

@@ -82,7 +82,7 @@ class Diagram:
         yield from self._decoder(t, stage)
 
     def _columns(self, weights: npt.NDArray[np.float32] | None, read: int) -> list[Column]:
-        """Return the words that are shown: those with the largest weight of any step, or those around what is read."""
+        """Return the words that are shown: the strongest in any step (cells: in this), or those around what is read."""
         own = states.token_words if (states := self.data.states) else ()
         shown = [*enumerate(self.data.source), *([(-1, words("(end)"))] if self.weights[:, -1].max() >= 0.005 else [])]
         columns = [
@@ -91,7 +91,7 @@ class Diagram:
         ]
         now = next((i for i, column in enumerate(columns) if read in column.tokens), 0)
         ends = (0, len(columns) - 1) if states and states.is_all else ()  # whose states are handed over
-        largest = np.zeros(len(shown)) if weights is None else self.weights.max(0)
+        largest = np.zeros(len(shown)) if weights is None else weights if self.data.image else self.weights.max(0)
         ranks = [(i not in ends, -largest[s], abs(i - now), i) for i, (s, _) in enumerate(shown)]
         return [columns[i] for i in sorted(i for *_, i in sorted(ranks)[:COLUMNS])]
 

@@ -76,6 +76,18 @@ def test_what_a_caption_is_read_from_is_called_cells(caption_explanation: Callab
     assert name.startswith("cells")
 
 
+def test_the_cells_that_a_word_attends_to_are_drawn(caption_explanation: Callable[..., ExplanationData]) -> None:
+    explained = caption_explanation()
+    layer, cells = explained.layers[0], [11, 4, 8, 0]
+    weights = np.full_like(layer.weights, 0.01)
+    weights[:, range(4), cells] = 0.89
+    diagram = Diagram(replace(explained, layers=(replace(layer, weights=weights), *explained.layers[1:])))
+    for t, cell in enumerate(cells):
+        texts = [mark.text for mark in diagram.marks(0, t) if isinstance(mark, Text)]
+        assert explained.source[cell] in texts
+        assert len({*texts} & {*explained.source}) == 6
+
+
 def test_columns_stay_the_same_while_words_are_written(explanation: Callable[..., ExplanationData]) -> None:
     explained = replace(explanation(12, 1, 1), source=tuple("abcdefghijkl"))
     weights = explained.layers[0].weights[0]

@@ -799,7 +799,7 @@ const explanationPage = (() => {
     if (hasEnd) columns.push([-1, labels.end, ofTokens.flatMap((word, token) => (word < 0 ? [token] : []))]);
     if (columns.length <= fit) return columns;
     const now = Math.max(0, columns.findIndex(([, , tokens]) => tokens.includes(at)));
-    const strength = ([s], i) => (states?.is_all && i % (columns.length - 1) === 0 ? Infinity : weights ? Math.max(...data.steps.map((_, t) => stepWeights(t).at(s))) : -Math.abs(i - now));
+    const strength = ([s], i) => (states?.is_all && i % (columns.length - 1) === 0 ? Infinity : weights ? (data.image ? weights.at(s) : Math.max(...data.steps.map((_, t) => stepWeights(t).at(s)))) : -Math.abs(i - now));
     return columns.map((column, i) => [strength(column, i), i]).sort((a, b) => b[0] - a[0]).slice(0, fit).map(([, i]) => i).sort((a, b) => a - b).map((i) => columns[i]);
   }
 

@@ -27,7 +27,7 @@ class Familiar:
     `pairs`: its bits, the lowest of a byte first, in base64. `most`: unseen pairs at most. Raises ValueError else.
     """
 
-    __pydantic_config__: ClassVar = {"strict": False, "extra": "forbid"}
+    __pydantic_config__: ClassVar[dict[str, object]] = {"strict": False, "extra": "forbid"}
     pairs: str
     most: int
 

@@ -83,9 +83,9 @@ COPYING = vocabulary_with_copies(SOURCE_VOCABULARY), vocabulary_with_copies(TARG
 
 
 def loaded(
-    settings: ModelSettings, search: dict[str, Any], sides: tuple[Vocabulary, Vocabulary] = SIDES
+    settings: ModelSettings, search: dict[str, Any], sides: tuple[Vocabulary, Vocabulary] = SIDES, seed: int = 0
 ) -> ModelFolder:
-    model = make(settings, ends=0.05)
+    model = make(settings, seed, ends=0.05)
     source, target = (sides[1], sides[1]) if settings.share == "all" else sides
     kind = TokenizerSettings(kind="whitespace", joint=source is target)
     folder = FolderSettings(model=settings, tokenizer=kind, search=SearchSettings(**search, longest_source=12))

@@ -333,8 +333,9 @@ def test_rdrop_without_dropout_equals_the_plain_objective(settings: ModelSetting
     torch.testing.assert_close(losses[0].smoothed, losses[1].smoothed, **CLOSE)
     torch.testing.assert_close(losses[0].cross_entropy, losses[1].cross_entropy, **CLOSE)
     gradients, expected_gradients = (torch.autograd.grad(loss.smoothed, parameters) for loss in losses)
+    largest = max(1.0, *(float(gradient.abs().max()) for gradient in expected_gradients))  # whose last bits are rounded
     for gradient, expected_gradient in zip(gradients, expected_gradients, strict=True):
-        torch.testing.assert_close(gradient, expected_gradient, **CLOSE)
+        torch.testing.assert_close(gradient / largest, expected_gradient / largest, **CLOSE)
 
 
 def with_dropout(settings: ModelSettings) -> ModelSettings:

@@ -326,7 +326,8 @@ def _read_settings(folder: Path) -> dict[str, Any]:
             f"{folder}: is a runtime file, which translates and no more; give the run folder that it was exported from"
         )
     if not folder.is_dir():
-        raise ModelFolderError(f"{folder}: no such folder; give the folder that `regard train --out` wrote")
+        what = "a file, and no model" if folder.exists() else "no such folder"
+        raise ModelFolderError(f"{folder}: {what}; give the folder that `regard train --out` wrote")
     if any("\ud800" <= character <= "\udfff" for character in str(path)):
         raise ModelFolderError(f"{folder}: the name is not UTF-8, and weights cannot be read by such names; rename it")
     if not path.is_file():

@@ -17,7 +17,7 @@ def sample(
 ) -> None:
     """Write the sample: Korean–English pairs with gold word alignments, in five parts, and a page on each of them.
 
-    The files are train.ko, train.en, train.align, valid.ko … length.align, and README.md. With --images: images,
+    The files are train.ko, train.en, train.align, valid.ko … length.align, and SAMPLE.md. With --images: images,
     captions in English and Korean, and the regions of the named objects. Existing files are not overwritten.
     """
     from regard.learn.samples.writing import PAGE, write_sample

@@ -89,7 +89,7 @@ def test_folders_without_a_model_are_refused(regard: Command, data: Path, name: 
     because = (
         "folder/config.json: missing, so folder is not a model folder"
         if name == "folder"
-        else f"{name}: no such folder; give"
+        else f"{name}: {'a file, and no model' if name == 'file' else 'no such folder'}; give"
     )
     regard.fails("translate", name, stdin=b"a\n", status=1, because=because)
     regard.fails("show", name, "a", status=1, because=because)

@@ -24,11 +24,11 @@ def few(monkeypatch: pytest.MonkeyPatch) -> Sample:
 def test_all_parts_are_written_and_described(regard: Command, few: Sample) -> None:
     done = regard("sample", "sample")
     assert done.out == ""
-    assert done.err.splitlines()[-1] == "wrote sample; sample/README.md says what each file is for"
+    assert done.err.splitlines()[-1] == "wrote sample; sample/SAMPLE.md says what each file is for"
     splits = few.splits
     names = {f"{split}.{kind}" for split in splits for kind in ("ko", "en", "align")}
-    assert {path.name for path in Path("sample").iterdir()} == {*names, "README.md"}
-    page = Path("sample/README.md").read_text(encoding="utf-8")
+    assert {path.name for path in Path("sample").iterdir()} == {*names, "SAMPLE.md"}
+    page = Path("sample/SAMPLE.md").read_text(encoding="utf-8")
     for split, pairs in splits.items():
         assert Path(f"sample/{split}.ko").read_text(encoding="utf-8").splitlines() == [p.source for p in pairs]
         assert len(Path(f"sample/{split}.align").read_text().splitlines()) == len(pairs)
@@ -57,6 +57,6 @@ def test_images_are_written_and_described(regard: Command, monkeypatch: pytest.M
     done = regard("sample", "new/shapes", "--images")
     assert "train: 4 images\nvalid: 2 images\ntest: 3 images\n" in done.err
     assert len(list(Path("new/shapes/images").iterdir())) == 9
-    page = Path("new/shapes/README.md").read_text(encoding="utf-8")
+    page = Path("new/shapes/SAMPLE.md").read_text(encoding="utf-8")
     assert "| `test` | 3 |" in page
     assert (Path("new/shapes/test.ko.tsv")).is_file()

@@ -51,7 +51,7 @@ def write_little(folder: Path) -> None:
     folder.mkdir(parents=True)
     sizes = {"train": 300, "valid": 8, "test": 8, "recombination": 0, "length": 60}
     korean_english(sizes=sizes).write(folder, "ko", "en")
-    (folder / "README.md").write_text("a little sample")
+    (folder / "SAMPLE.md").write_text("a little sample")
 
 
 LITTLE = {

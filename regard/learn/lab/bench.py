@@ -20,7 +20,7 @@ from regard.comparison.entries import has_ended
 from regard.learn.lab.data import write_crowded, write_lengths, write_lists
 from regard.learn.lab.sweep import Run, Sweep, best_rate
 from regard.learn.lab.training import Job, TrainingPool
-from regard.learn.samples.writing import write_sample
+from regard.learn.samples.writing import PAGE, write_sample
 from regard.training.journal import read
 from regard.training.recipe import Recipe
 
@@ -81,7 +81,7 @@ class Bench:
     def data(self, name: str = "sample") -> Path:
         """Write data for training and testing, once; return their folder."""
         folder = self.out / name
-        if not (folder / "README.md").exists():
+        if not (folder / PAGE).exists():
             self.say("writing the data")
             DATA[name](folder)
         return folder

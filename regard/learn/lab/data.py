@@ -31,7 +31,7 @@ def write_lengths(folder: Path, parts: dict[str, int] | None = None) -> None:
         part, pairs = pairs[:size], pairs[size:]
         write_lines(folder / f"{name}.ko", [pair.source for pair in part])
         write_lines(folder / f"{name}.en", [pair.target for pair in part])
-    write_text(folder / "README.md", "# Korean–English sentences, all lengths equally often\n")
+    write_text(folder / "SAMPLE.md", "# Korean–English sentences, all lengths equally often\n")
 
 
 def write_lists(folder: Path, parts: dict[str, int] | None = None) -> None:
@@ -42,7 +42,7 @@ def write_lists(folder: Path, parts: dict[str, int] | None = None) -> None:
         lists = [rng.choices(THINGS, k=rng.randint(1, MOST_THINGS)) for _ in range(size)]
         write_lines(folder / f"{name}.ko", [" ".join(thing.korean for thing in things) for things in lists])
         write_lines(folder / f"{name}.en", [" ".join(thing.english for thing in things) for things in lists])
-    write_text(folder / "README.md", "# Lists of one to twelve Korean and English nouns, all lengths equally often\n")
+    write_text(folder / "SAMPLE.md", "# Lists of one to twelve Korean and English nouns, all lengths equally often\n")
 
 
 def write_crowded(folder: Path, parts: dict[str, int] | None = None) -> None:
@@ -56,7 +56,7 @@ def write_crowded(folder: Path, parts: dict[str, int] | None = None) -> None:
             draw(scene).save(folder / "images" / file)
             lines.append(f"{file}\t" + " ".join(f"{e.colour} {e.shape}" for e in scene.meaning.entities))
         write_lines(folder / f"{name}.en.tsv", lines)
-    write_text(folder / "README.md", "# Images of six shapes, with captions that name all of them\n")
+    write_text(folder / "SAMPLE.md", "# Images of six shapes, with captions that name all of them\n")
 
 
 def _draw_scene(rng: Random) -> Scene:

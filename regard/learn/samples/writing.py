@@ -16,7 +16,7 @@ from regard.learn.samples.corpus import korean_english
 from regard.learn.samples.images import image_sample
 from regard.learn.samples.pairs import AlignedPair
 
-PAGE = "README.md"
+PAGE = "SAMPLE.md"
 T = TypeVar("T")
 PAGES = package_toml("regard.learn.samples", "pages.toml")
 

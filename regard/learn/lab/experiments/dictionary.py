@@ -86,10 +86,7 @@ def learn(hard: bool) -> tuple[list[float], float]:
 
 
 def neighbours(folder: Path) -> tuple[tuple[str, ...], ...]:
-    """Return words with the nearest tokens that are words, by the cosine of their embeddings.
-
-    The vector of a word of several tokens is their mean.
-    """
+    """Return words with the nearest tokens that are words, by cosine; the vector of several tokens is their mean."""
     vocabulary, model = load_run(folder)
     embeddings = model.encoder.embedding.weight.detach()
     vectors = F.normalize(embeddings, dim=-1)
@@ -100,7 +97,8 @@ def neighbours(folder: Path) -> tuple[tuple[str, ...], ...]:
         cosines = vectors @ F.normalize(embeddings[ids].mean(0), dim=0)
         others = [token for token in whole if vocabulary.decode([token]) != word]
         nearest = sorted(others, key=lambda token: -float(cosines[token]))[:NEAR]
-        rows.append((word, *(f"{vocabulary.decode([token])} {float(cosines[token]):.2f}" for token in nearest)))
+        cells = [f"{vocabulary.decode([token])} {float(cosines[token]):.2f}" for token in nearest]
+        rows.append((word, *cells, *[""] * (NEAR - len(cells))))  # a small vocabulary has few whole words
     return tuple(rows)
 
 

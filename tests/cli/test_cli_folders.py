@@ -164,11 +164,11 @@ def test_a_damaged_alignment_is_reported_and_not_used(regard: Command, run: Path
 
 
 def test_a_good_alignment_is_used(regard: Command, run: Path, data: Path) -> None:
-    outputs = set()
+    outputs, plain = set(), regard("translate", run, data / "test.ko")
     for head in (0, 1):
         save_alignment(run, {"layer": "decoder.layers.0.cross_attention", "head": head, "shifted": True})
         done = regard("translate", run, data / "test.ko", "--alignments")
-        assert all("lines are doubtful" in warning for warning in done.warnings), "nothing on alignments"
+        assert done.err == plain.err, "nothing on alignments"
         outputs.add(done.out)
     assert len(outputs) == 2
 

@@ -12,6 +12,7 @@ import pytest
 
 import regard
 from regard.common import processes
+from regard.common.errors import TrainingError
 from regard.common.processes import module_command
 from regard.learn.lab.training import Job, TrainingPool
 from regard.training.forecast import loopback_speed
@@ -51,7 +52,8 @@ def test_nothing_is_imported_from_the_current_folder(here: Path) -> None:
     assert b"absent" in subprocess.run(command, check=False, capture_output=True).stderr
     assert loopback_speed() > 0
     job = Job("model", here / "absent.toml", here / "out", 0, 1)
-    assert "absent.toml" in TrainingPool(1, lambda _: None)._run(job)
+    with pytest.raises(TrainingError, match=r"absent\.toml"):
+        TrainingPool(1, lambda _: None).train([job])
     assert list(here.glob("*.imported")) == []
 
 

@@ -1,12 +1,14 @@
-"""Train the runs of an experiment side by side, a process with one thread for each, and continue after a stop."""
+"""Train the runs of an experiment side by side, in processes with one thread each, and continue after a stop."""
 
 from __future__ import annotations
 
+import json
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Sequence
-from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,8 +20,10 @@ from regard.training.journal import read
 
 DIVERGED = "the gradient is infinite or NaN"
 """Part of the reason of a run that diverged, which is a result and not a failure."""
-TELL, STARTUP = 20.0, 8.0
-"""Seconds between two lines on progress; of a run, to start its process, read the data, and report at its end."""
+ENDED = "training ended: "
+"""Begins the line that a worker prints at the end of a run; behind it is why the run failed, as JSON."""
+TELL, STARTUP = 20.0, 4.0
+"""Seconds between two lines on progress; of a run, to read the data, and to report at its end."""
 
 
 @dataclass(frozen=True)
@@ -33,18 +37,17 @@ class Job:
     updates: int
 
     @property
-    def done(self) -> float:
-        """Share of its updates that are done."""
-        events = read(self.folder / "journal.jsonl")
-        return min(1.0, max((event.get("update", 0) for event in events), default=0) / self.updates)
+    def done(self) -> int:
+        """How many of its updates are done."""
+        return max((event.get("update", 0) for event in read(self.folder / "journal.jsonl")), default=0)
 
 
 class TrainingPool:
     """Processes that train jobs, so many at once; `say` is told of progress."""
 
     def __init__(self, workers: int, say: Callable[[str], None]) -> None:
-        self._workers, self._say = workers, say
-        self._running, self._is_stopped = set[subprocess.Popen[bytes]](), False
+        self._workers, self._say, self._is_stopped = workers, say, False
+        self._processes, self._idle = list[subprocess.Popen[str]](), list[subprocess.Popen[str]]()
 
     def forecast(self, seconds: Sequence[float]) -> None:
         """Say how long runs that train for these seconds will take; each begins when a worker is free."""
@@ -59,63 +62,57 @@ class TrainingPool:
         Raises TrainingError for a run that failed otherwise. If this process is interrupted, the runs save their
         checkpoints first.
         """
-        waiting, diverged = [job for job in jobs if not has_ended(job.folder)], dict[Path, str]()
-        progress = _Progress(waiting, self._say)
-        with ThreadPoolExecutor(self._workers) as pool:
-            futures = {pool.submit(self._run, job): job for job in waiting}
-            try:
-                left = set(futures)
-                while left:
-                    ended, left = wait(left, TELL, FIRST_COMPLETED)
-                    reasons = {futures[future].folder: future.result() for future in ended}
-                    diverged |= {folder: reason for folder, reason in reasons.items() if DIVERGED in reason}
-                    if failed := [folder for folder, reason in reasons.items() if reason and folder not in diverged]:
-                        raise TrainingError(f"{failed[0]}: {reasons[failed[0]]}")
-                    progress.tell()
-            finally:
-                self._is_stopped = bool(left)
-                for future in futures:
-                    future.cancel()
-                for process in [*self._running]:
-                    process.send_signal(signal.SIGTERM)
+        waiting = [job for job in jobs if not has_ended(job.folder)]
+        try:
+            with ThreadPoolExecutor(self._workers) as pool:
+                futures = {pool.submit(self._run, job): job for job in waiting}
+                try:
+                    return self._diverged(futures)
+                finally:
+                    self._is_stopped = not all(future.done() for future in futures)
+                    pool.shutdown(wait=False, cancel_futures=True)
+                    for process in self._processes:
+                        process.send_signal(signal.SIGTERM)
+        finally:
+            self._idle.clear()
+            while self._processes:
+                self._processes.pop().communicate()
+
+    def _diverged(self, futures: Mapping[Future[str], Job]) -> dict[Path, str]:
+        """Wait until all runs have ended, and tell now and then how much is done, and the time left."""
+        left, diverged, jobs = set(futures), dict[Path, str](), futures.values()
+        before, whole = sum(job.done for job in jobs), sum(job.updates for job in jobs)
+        began = told = time.monotonic()
+        while left:
+            ended, left = wait(left, TELL, FIRST_COMPLETED)
+            reasons = {futures[future].folder: reason for future in ended if (reason := future.result())}
+            diverged |= {folder: reason for folder, reason in reasons.items() if DIVERGED in reason}
+            if failed := [folder for folder in reasons if folder not in diverged]:
+                raise TrainingError(f"{failed[0]}: {reasons[failed[0]]}")
+            if (now := time.monotonic()) - told >= TELL and (done := sum(job.done for job in jobs)) > before:
+                told, minutes = now, (now - began) * (whole - done) / (done - before) / 60
+                self._say(f"training: {done / whole:.0%}, about {max(1, round(minutes))} min left")
         return diverged
 
     def _run(self, job: Job) -> str:
-        """Train a job in a process of a session of its own, which Ctrl-C does not reach; return why it failed."""
-        given = (str(job.recipe), str(job.folder), str(job.seed))
-        arguments = module_command("regard.learn.lab.worker", *given, call="main(*sys.argv[1:])")
-        pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE}
-        with subprocess.Popen(arguments, start_new_session=True, **pipes) as process:
-            self._running.add(process)
-            if self._is_stopped:
-                process.send_signal(signal.SIGTERM)
-            assert process.stderr is not None, "it is a pipe"
-            lines = process.stderr.read().decode("utf-8", "replace").strip().splitlines()
-            status = process.wait()
-        self._running.discard(process)
-        return "" if status == 0 else lines[-1] if lines else f"training ended with status {status}"
+        """Let a process that has nothing to do, or a new one, train a job; return why it failed."""
+        process = self._idle.pop() if self._idle else self._start()
+        if self._is_stopped:
+            process.send_signal(signal.SIGTERM)
+        with suppress(BrokenPipeError):
+            print(json.dumps([str(job.recipe), str(job.folder), job.seed]), file=process.stdin, flush=True)
+        last = ""
+        for line in process.stdout or ():
+            if line.startswith(ENDED):
+                self._idle.append(process)
+                return str(json.loads(line.removeprefix(ENDED)))
+            last = line.strip() or last
+        return last or f"training ended with status {process.wait()}"
 
-
-class _Progress:
-    """Progress of all jobs, told now and then with the time left."""
-
-    def __init__(self, jobs: Sequence[Job], say: Callable[[str], None]) -> None:
-        self._jobs, self._say = list(jobs), say
-        self._began = self._told = time.monotonic()
-        self._before = self._share()
-
-    def _share(self) -> float:
-        """Share of all updates that are done."""
-        total = sum(job.updates for job in self._jobs)
-        return sum(job.done * job.updates for job in self._jobs) / max(1, total)
-
-    def tell(self) -> None:
-        """Say how much is done, if it is time to."""
-        now = time.monotonic()
-        if now - self._told < TELL:
-            return
-        self._told, share = now, self._share()
-        seconds, gained = now - self._began, share - self._before
-        if gained <= 0:
-            return
-        self._say(f"training: {share:.0%}, about {max(1, round(seconds * (1 - share) / gained / 60))} min left")
+    def _start(self) -> subprocess.Popen[str]:
+        """Start a process in a session of its own, which Ctrl-C does not reach."""
+        pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+        pipes |= {"encoding": "utf-8", "errors": "replace", "start_new_session": True}
+        process = subprocess.Popen(module_command("regard.learn.lab.worker"), **pipes)
+        self._processes.append(process)
+        return process

@@ -1,37 +1,42 @@
-"""Train one run of an experiment in a process of its own, on one thread.
+"""Train the runs that standard input names, one on each line; stop with a checkpoint when it is closed.
 
-It stops, and saves a checkpoint, when its standard input is closed: when the process that started it is gone.
+It closes when the process that started this one is gone. Each run is computed on one thread.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import signal
-import sys
 import threading
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Any
 
 from regard.common.errors import RegardError
+from regard.learn.lab.training import ENDED
 from regard.run import train
 
 
-def main(recipe: str, out: str, seed: str) -> int:
-    """Train a run, or resume it; return the exit status: 0 at its end, 128 + n if signal n stopped it, else 1."""
-    threading.Thread(target=_stop_without_parent, daemon=True).start()
-    folder = Path(out)
-    # At its end a run is translated once for its report, which nobody reads: greedily is enough.
-    new: dict[str, Any] = {"recipe": Path(recipe), "seed": int(seed), "settings": {"search.beam": 1}}
-    call = {"resume": True} if (folder / "journal.jsonl").exists() else new
-    try:
-        run = train(**call, out=folder, device="cpu", threads=1)
-    except RegardError as problem:
-        print(*problem.causes, sep="\n", file=sys.stderr)
-        return 1
-    return 0 if run.outcome.stopped is None else 128 + run.outcome.stopped
+def main() -> int:
+    """Train each run, or resume it, and print `ENDED` and why it failed; return 128 + n if signal n stopped one."""
+    lines = SimpleQueue[bytes]()
+    threading.Thread(target=_read, args=(lines,), daemon=True).start()
+    while True:
+        recipe, out, seed = json.loads(lines.get())
+        # At its end a run is translated once for its report, which nobody reads: greedily is enough.
+        new: dict[str, Any] = {"recipe": Path(recipe), "seed": seed, "settings": {"search.beam": 1}}
+        call = {"resume": True} if (Path(out) / "journal.jsonl").exists() else new
+        reason = ""
+        try:
+            if (stopped := train(**call, out=out, device="cpu", threads=1).outcome.stopped) is not None:
+                return 128 + stopped
+        except RegardError as problem:
+            reason = problem.causes[-1]
+        print(ENDED + json.dumps(reason), flush=True)
 
 
-def _stop_without_parent() -> None:
-    while os.read(0, 1):  # not sys.stdin, whose lock a thread must not hold when Python ends
-        pass
+def _read(lines: SimpleQueue[bytes]) -> None:
+    for line in open(0, "rb", 0, closefd=False):  # noqa: SIM115 - sys.stdin has a lock, which must be free at the end
+        lines.put(line)
     os.kill(os.getpid(), signal.SIGTERM)

@@ -38,7 +38,7 @@ class Job:
 
     @property
     def done(self) -> int:
-        """How many of its updates are done."""
+        """Number of its updates that are done."""
         return max((event.get("update", 0) for event in read(self.folder / "journal.jsonl")), default=0)
 
 
@@ -82,15 +82,15 @@ class TrainingPool:
         """Wait until all runs have ended, and tell now and then how much is done, and the time left."""
         left, diverged, jobs = set(futures), dict[Path, str](), futures.values()
         before, whole = sum(job.done for job in jobs), sum(job.updates for job in jobs)
-        began = told = time.monotonic()
+        began = spoke = time.monotonic()
         while left:
             ended, left = wait(left, TELL, FIRST_COMPLETED)
             reasons = {futures[future].folder: reason for future in ended if (reason := future.result())}
             diverged |= {folder: reason for folder, reason in reasons.items() if DIVERGED in reason}
             if failed := [folder for folder in reasons if folder not in diverged]:
                 raise TrainingError(f"{failed[0]}: {reasons[failed[0]]}")
-            if (now := time.monotonic()) - told >= TELL and (done := sum(job.done for job in jobs)) > before:
-                told, minutes = now, (now - began) * (whole - done) / (done - before) / 60
+            if (now := time.monotonic()) - spoke >= TELL and (done := sum(job.done for job in jobs)) > before:
+                spoke, minutes = now, (now - began) * (whole - done) / (done - before) / 60
                 self._say(f"training: {done / whole:.0%}, about {max(1, round(minutes))} min left")
         return diverged
 

@@ -27,9 +27,9 @@ HEAD = """# Claims about attention, tried
 to implement. `regard lab NAME` tries one of them on your machine; `--korean` writes everything in Korean, and Ctrl-C
 keeps what is done.
 
-- `--full`, as here, takes 3 to 13 minutes on two cores at rest, by the machine and the experiment (`score` took 13 on
-  the slower of two). Each model is trained at three learning rates or more (the sweep goes on while the last rate is
-  the best, or nothing is learnt), and with three seeds at its best one, which the first seed's validation score picks.
+- `--full`, as here, takes 3 to 10 minutes on two cores at rest, 11 where others share them. Each model is trained at
+  three learning rates or more (the sweep goes on while the last rate is the best, or nothing is learnt), and with three
+  seeds at its best one, which the first seed's validation score picks.
 - `--quick` took half a minute to 2.1 minutes there, and says beforehand how long it will take: it trains one seed of
   each model at the best rate of the results below, which are part of the package, and puts it beside them.
 

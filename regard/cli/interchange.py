@@ -76,7 +76,7 @@ def export(
     else:
         parity = str(huggingface.export(run, out, source))
     size = f", {out.stat().st_size / 1e6:.1f} MB" if out.is_file() else ""
-    say(f"compared on {parity}", f"wrote {out}{size}")
+    say(f"compared on {parity}; within the limits for {precision}", f"wrote {out}{size}")
 
 
 def _check_precision(to: Toolkit, precision: str) -> None:

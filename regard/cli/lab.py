@@ -63,7 +63,7 @@ def _list(language: Language) -> Iterator[str]:
     for experiment in EXPERIMENTS.values():
         yield f"{experiment.name.ljust(width)}  {experiment.claim.by(language)} ({experiment.source})"
     how = Text(
-        "1 to 3 minutes on two cores at rest; --full 3 to 13", "쉬고 있는 코어 두 개로 1~3분, --full은 3~13분 걸립니다"
+        "1 to 3 minutes on two cores at rest; --full 3 to 10", "쉬고 있는 코어 두 개로 1~3분, --full은 3~10분 걸립니다"
     )
     yield f"\nregard lab NAME{' --korean' * (language == 'ko')}: {how.by(language)}"
 

@@ -65,7 +65,7 @@ Cluster = Annotated[
     str | None, typer.Option(help="Translate on a Ray cluster: its HOST:PORT, or local: one on this machine.")
 ]
 NoKeep = Annotated[
-    bool, typer.Option("--no-keep", help="Give placeholders, addresses, code and emoji to the model, too.")
+    bool, typer.Option("--no-keep", help="Give placeholders and addresses to the model, as --nbest, --alignments do.")
 ]
 Column = Annotated[str | None, typer.Option(help="FILE is a table, or a folder of tables: translate this column.")]
 

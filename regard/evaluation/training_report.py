@@ -23,8 +23,8 @@ SHOWN = 10
 """Good and bad translations that are shown."""
 USABLE, NEARLY = 25.0, 80.0
 """Corpus chrF below which a model is of no use for drafts; chrF of a line that is nearly its reference."""
-RISING, GAP = 1.0, 1.0
-"""Gain of chrF in the last quarter of the updates by which a run still rises; nats a token between both losses."""
+RISING, GAP, SHORT = 1.0, 1.0, 200
+"""Gain of chrF in the last quarter by which a run still rises; nats a token between losses; updates of a short run."""
 KINDS: dict[str, Callable[[str], bool]] = {
     "one word": lambda line: len(line.split()) == 1,
     "in capitals": lambda line: line.isupper() and len(line) > 1,
@@ -117,10 +117,10 @@ def _next_step(out: Path, journal: Sequence[Mapping[str, Any]], by_patience: boo
     last = valid[-1]
     early = [event for event in valid if event["update"] <= 0.75 * last["update"]] or valid[:1]
     gain, updates = last["chrf"] - max(event["chrf"] for event in early), last["update"] - early[-1]["update"]
-    if not by_patience and (gain >= RISING or len(valid) == 1):
-        rising = f"chrF still rose by {gain:.1f} in the last {updates:,} updates" if updates else "the run was short"
+    if not by_patience and (gain >= RISING or len(valid) == 1 or last["update"] < SHORT):
+        why = f"chrF rose by {gain:.1f} in the last {updates:,} updates" if gain >= RISING else "the run was short"
         command = f"regard train --out {shlex.quote(str(out))} --resume --set training.updates={2 * last['update']}"
-        return f"train longer, as {rising}", command
+        return f"train longer, as {why}", command
     gap = (last.get("loss") or 0.0) - ((train[-1].get("cross_entropy") if train else None) or math.inf)
     if gap >= GAP:
         return f"more pairs would help most: the loss is {gap:.1f} nats a token lower on the text it was trained on", ""

@@ -31,7 +31,7 @@ def run(marian: Path) -> Path:
 def test_export_and_import_restore_the_model(regard: Command, run: Path, data: Path) -> None:
     done = regard("export", run, "there", "--to", "huggingface", "--threads", "1")
     assert "compared on 8 sentences of the sample: largest difference of logits" in done.err
-    assert "different: 0 by tokenisation, 0 by greedy search" in done.err
+    assert "different: 0 by tokenisation, 0 by greedy search; within the limits for float32" in done.err
     assert {path.name for path in Path("there").iterdir()} == {
         *("config.json", "generation_config.json", "model.safetensors", "SHA256SUMS"),
         *("source.spm", "target.spm", "tokenizer_config.json", "vocab.json"),

@@ -319,7 +319,7 @@ def test_doubtful_lines_are_marked_and_counted_at_the_end(regard: Command, trans
         assert [row["doubtful"] for row in rows] == [any(p["score"] < limit for p in row["parts"]) for row in rows]
         (warning,) = (warning for warning in done.warnings if "doubtful" in warning)
         assert warning.startswith(f"standard input: {sum(row['doubtful'] for row in rows)} of 5 lines are doubtful: ")
-        assert "--format jsonl marks them" in warning
+        assert "JSON lines (--format jsonl) mark them" in warning
     other = regard("translate", "sure", "--length-penalty", 0, stdin=korean)
     assert not any("doubtful" in warning for warning in other.warnings), "scores of another kind are not compared"
 

@@ -15,17 +15,18 @@ REFERENCES = ["Öffnen", "ALLES SICHERN", "{count} Dateien löschen", "eine einf
 REFERENCES += [f"Zeile mit der Nummer {n}" for n in range(30)]
 
 
-def journal(*chrf: float, loss: float = 2.0, train: float = 1.9) -> list[dict[str, Any]]:
-    events: list[dict[str, Any]] = [{"event": "train", "update": 100, "cross_entropy": train}]
-    valid = ({"event": "valid", "update": 100 * n, "chrf": score, "loss": loss} for n, score in enumerate(chrf, 1))
+def journal(*chrf: float, loss: float = 2.0, train: float = 1.9, every: int = 100) -> list[dict[str, Any]]:
+    events: list[dict[str, Any]] = [{"event": "train", "update": every, "cross_entropy": train}]
+    valid = ({"event": "valid", "update": every * n, "chrf": score, "loss": loss} for n, score in enumerate(chrf, 1))
     return [*events, *valid]
 
 
 @pytest.mark.parametrize(
     ("events", "by_patience", "advice", "command"),
     [
-        (journal(5, 10, 15, 20), False, "train longer, as chrF still rose by 5.0 in the last 100 updates", "=800"),
+        (journal(5, 10, 15, 20), False, "train longer, as chrF rose by 5.0 in the last 100 updates", "=800"),
         (journal(5), False, "train longer, as the run was short", "=200"),
+        (journal(5, 5, 5, 5, every=20), False, "train longer, as the run was short", "=160"),
         (journal(5, 20, 20, 20), False, "a larger model may", ""),
         (journal(5, 10, 15, 20), True, "a larger model may", ""),
         (journal(5, 20, 20, 20, train=0.5), False, "more pairs would help most: the loss is 1.5 nats", ""),

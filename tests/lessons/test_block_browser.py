@@ -226,8 +226,16 @@ def test_the_page_computes_every_kind_of_block(browser: Any, tmp_path: Path, sco
     blocks = [walkthrough_block(SOURCE, TARGET, score=score, norm=norm, heads=heads) for heads in (1, 2)]
     blocks += [walkthrough_block("I go home", batch=["I go"], score=score, norm=norm, causal=norm == "pre")]
     blocks += [walkthrough_block("I go home", "집 에", batch=["I go ||| 집 에 가 요"], score=score, norm=norm)]
-    blocks += [walkthrough_block("I go home", score="dot", unprojected=True, norm=norm)]
+    assert_computed(blocks, browser, tmp_path)
+
+
+def test_the_page_computes_blocks_without_projections_and_those_of_a_model(browser: Any, tmp_path: Path) -> None:
+    blocks = [walkthrough_block("I go home", score="dot", unprojected=True, norm=norm) for norm in ("pre", "post")]
     blocks += [walkthrough_block(SOURCE, TARGET, model=folder(tmp_path / "run"), layer=layer) for layer in (1, 2)]
+    assert_computed(blocks, browser, tmp_path)
+
+
+def assert_computed(blocks: list[BlockWalkthrough], browser: Any, tmp_path: Path) -> None:
     for block in blocks:
         (tmp_path / "block.html").write_text(block.page(), encoding="utf-8")
         page = browser.new_page()

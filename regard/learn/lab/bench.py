@@ -51,7 +51,8 @@ class Plan:
 
 
 RECURRENT = Plan(1000, (4e-3, 8e-3, 16e-3))
-LONG = Plan(2000, (4e-3, 8e-3, 16e-3))
+SHORT = Plan(800, RECURRENT.rates)
+LONG = Plan(1600, RECURRENT.rates)
 """Recurrent models on sentences of all lengths, of which those without attention learn slowly."""
 TRANSFORMER = Plan(800, (2e-3, 4e-3, 8e-3))
 DEEP = Plan(600, (2e-3, 4e-3, 8e-3))
@@ -127,9 +128,8 @@ class Bench:
 
     def _shipped_runs(self, arm: str, digest: str) -> list[Run]:
         """Return the shipped runs of an arm; none if its settings have changed since."""
-        if self.shipped is None or self.shipped.recipes.get(arm) != digest:
-            return []
-        return [run for run in self.shipped.runs if run.arm == arm]
+        runs = self.shipped.runs if self.shipped and self.shipped.recipes.get(arm) == digest else ()
+        return [run for run in runs if run.arm == arm]
 
     def _search(self, recipes: Mapping[str, dict[str, Any]], plan: Plan) -> tuple[list[Run], dict[str, float]]:
         """Train each arm with one seed at the rates planned; go on while its last rate is the best, or none learns."""

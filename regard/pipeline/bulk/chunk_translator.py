@@ -91,7 +91,7 @@ def doubt_note(name: str, doubtful: int, lines: int) -> tuple[str, ...]:
     """Return the warning of doubtful translations, if there are any among those of `lines` lines."""
     count = f"{name}: {doubtful:,} of {lines:,} lines {'is' if doubtful == 1 else 'are'} doubtful"
     why = "the model is less sure of them than of 97 % of its validation lines, or has not learnt such sentences"
-    return (f"{count}: {why}; `format=jsonl` marks them",) if doubtful else ()
+    return (f"{count}: {why}; JSON lines (`format=jsonl`) mark them",) if doubtful else ()
 
 
 def unknown_script_only(name: str, model: Path) -> DataError:

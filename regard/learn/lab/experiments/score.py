@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from regard.attention import SCORES
-from regard.learn.lab.bench import RECURRENT, Bench
+from regard.learn.lab.bench import SHORT, Bench
 from regard.learn.lab.costs import Kind, SelfAttention, Sizes, seconds
 from regard.learn.lab.experiment import experiment_texts
 from regard.learn.lab.findings import LABELS, Curve, Findings, Graph, Plot, Verdict
@@ -23,7 +23,7 @@ SIZES, ROUNDS = Sizes(128, 128), 3
 def run(bench: Bench) -> Findings:
     """Train a recurrent model with each score; time each score's attention in turns."""
     arms = {name: recurrent(score=name, attention_size=64) for name in NAMES}
-    sweep = bench.sweep(arms, NAMES, RECURRENT, text_scores(bench))
+    sweep = bench.sweep(arms, NAMES, SHORT, text_scores(bench))
     kinds = [Kind(name, partial(SelfAttention, score=SCORES[name]), "n²d", "nd", "1", "1") for name in NAMES]
     rounds = [{kind.name: 1000 * seconds(kind, SIZES, 0.1) for kind in kinds} for _ in range(ROUNDS)]
     milliseconds = {name: tuple(times[name] for times in rounds) for name in NAMES}

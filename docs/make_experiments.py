@@ -27,21 +27,24 @@ HEAD = """# Claims about attention, tried
 to implement. `regard lab NAME` tries one of them on your machine; `--korean` writes everything in Korean, and Ctrl-C
 keeps what is done.
 
-- `--full`, as here, takes 3 to 10 minutes on two cores at rest, 11 where others share them. Each model is trained at
+- `--full`, as here, takes 3 to 10 minutes on two cores at rest, 12 where others share them. Each model is trained at
   three learning rates or more (the sweep goes on while the last rate is the best, or nothing is learnt), and with three
   seeds at its best one, which the first seed's validation score picks.
 - `--quick` took half a minute to 2.1 minutes there, and says beforehand how long it will take: it trains one seed of
   each model at the best rate of the results below, which are part of the package, and puts it beside them.
 
 A part of a claim **holds** if every seed of one model is above every seed of the other, and their means are 1 chrF
-apart at least. Of three against three seeds, chance does that once in twenty times: one or two of the parts on this
-page may hold by chance alone. It **does not hold** if that is the other way round, or if all seeds lie within 1. Else
-it is **undecided**, as it is if the worse model was still getting better at the last rate tried, or if the outcome was
+apart at least (0.05 nats of a loss); where a part names a bound, if every seed is beyond it. Of three against three
+seeds, chance puts all of one above all of the other once in twenty times: one or two of the parts on this page may hold
+by chance alone, and together, since some have runs in common (`attention` and `directions`; `heads`, `positions`,
+`mask` and `scaling`). A part **does not hold** if that is the other way round, or if all seeds lie within 1. Else it is
+**undecided**, as it is if the worse model was still getting better at the last rate tried, or if the outcome was
 another one with all learning rates halved, or doubled. Means stand with the lowest and the highest seed behind them.
-Models are small and are trained for a minute on sentences of a grammar; what they show need not hold for large ones.
+`dictionary` (one rate), `failures` (one seed of each field) and `costs` (no training) have rules of their own. Models
+are small and are trained for a minute on sentences of a grammar; what they show need not hold for large ones.
 
-The runs come from two machines, with PyTorch 2.11 and 2.13, partly beside other work: their minutes mean
-little; the seconds in the package, by which `--quick` forecasts, were measured at rest.
+The runs come from several machines, partly beside other work, two at once: their minutes mean little; the seconds in
+the package, by which `--quick` forecasts, were measured at rest, those of `score` beside other work.
 This page and the results in the package are written by `python docs/make_experiments.py FOLDER`.
 `python benchmarks/lab_rates.py FOLDER` makes the folder, and tries every verdict again with all learning rates halved
 and doubled ([log](log/attention.md)).

@@ -15,6 +15,7 @@ from regard.common.bilingual import Text
 from regard.learn.lab import EXPERIMENTS
 from regard.learn.lab.application import with_sweep
 from regard.learn.lab.bench import Bench, Plan
+from regard.learn.lab.experiments import failures
 from regard.learn.lab.findings import Findings, Graph, Part, Verdict
 from regard.learn.lab.sweep import Dots, Run, Sweep, best_rate
 from regard.learn.lab.verdicts import above, beyond
@@ -48,8 +49,9 @@ def test_what_overlaps_is_undecided_and_says_how_many_seeds_would_do() -> None:
     part = judged((80.0, 82.0, 84.0), (79.0, 80.5, 82.0))
     assert part.outcome == "undecided"
     assert part.reason.en.endswith("The seeds of the two overlap.")
-    assert part.change.en == "22 seeds of each, if they differ as these do"  # 15.7 · 3.125 / 1.5²
-    assert judged((80.0, 90.0), (80.0, 90.0)).change.en.startswith("more than a hundred seeds")
+    assert part.change.en.endswith("a test of means would take 22 of each")  # 15.7 · 3.125 / 1.5²
+    assert judged((80.0, 90.0), (80.0, 90.0)).change.en.endswith("would take more than a hundred of each")
+    assert judged((80.0, 90.0), (80.0, 90.0)).change.ko.endswith("시드 100여 개가 필요합니다)")
 
 
 def test_small_differences_are_none() -> None:
@@ -193,3 +195,18 @@ def test_shipped_results_are_of_the_models_that_experiments_train(
             EXPERIMENTS[name].run(Bench(tmp_path, True, 1, 1, lambda _: None))
         assert raised.value.args[0] == values["recipes"], name
         assert {run["arm"] for run in values["runs"]} == set(values["recipes"]) == set(values["best"])
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "outcome", "count"),
+    [(4, 4, "undecided", 2), (4, 5, "undecided", 1), (4, 0, "holds", 3), (2, 4, "contradicted", 1)],
+)
+def test_failures_say_how_many_trainings_decide(a: int, b: int, outcome: str, count: int) -> None:
+    part = failures._part(failures.TEXTS["parts.place"], {"pre-warm": a, "post-warm": b}, "pre-warm", "post-warm")
+    assert part.outcome == outcome
+    assert part.change.en.startswith(f"{count} of these trainings")
+    moved = [
+        failures._part(part.claim, {"pre-warm": a + step, "post-warm": b}, "pre-warm", "post-warm")
+        for step in (-count, count)
+    ]
+    assert {one.outcome for one in moved} - {outcome}, "so many are enough"

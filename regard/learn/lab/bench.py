@@ -52,7 +52,7 @@ class Plan:
 
 RECURRENT = Plan(1000, (4e-3, 8e-3, 16e-3))
 SHORT = Plan(800, RECURRENT.rates)
-LONG = Plan(1600, RECURRENT.rates)
+LONG = Plan(2000, RECURRENT.rates)
 """Recurrent models on sentences of all lengths, of which those without attention learn slowly."""
 TRANSFORMER = Plan(800, (2e-3, 4e-3, 8e-3))
 DEEP = Plan(600, (2e-3, 4e-3, 8e-3))

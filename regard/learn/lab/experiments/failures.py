@@ -32,12 +32,8 @@ def run(bench: Bench) -> Findings:
     }
     sweep = bench.sweep(arms, NAMES, PLAN, lambda _: {})
     learns = counts(sweep)
-    pairs = {
-        "place": ("pre-warm", "post-warm"),
-        "warmup": ("post-warm", "post-cold"),
-        "norm": ("pre-warm", "none-warm"),
-    }
-    parts = tuple(_part(TEXTS[f"parts.{key}"], learns, *pair) for key, pair in pairs.items())
+    pairs = {"place": "pre-warm post-warm", "warmup": "post-warm post-cold", "norm": "pre-warm none-warm"}
+    parts = tuple(_part(TEXTS[f"parts.{key}"], learns, *pair.split()) for key, pair in pairs.items())
     rates = sorted({run.rate for run in sweep.runs})
     plots = tuple(
         Plot(TEXTS[start], TEXTS["rate"], _curves(sweep, start, rates), tuple(f"{rate:g}" for rate in rates))
@@ -65,5 +61,5 @@ def _part(claim: Text, learns: dict[str, int], more: str, less: str) -> Part:
     a, b = learns[more], learns[less]
     outcome: Outcome = "holds" if a > b + 1 else "contradicted" if b > a + 1 else "undecided"
     reason = TEXTS["reason"].fill(more=NAMES[more], less=NAMES[less], a=a, b=b, all=len(PLAN.rates))
-    changed = abs(a - b) - 1 if abs(a - b) > 1 else 2 - a + b
+    changed = abs(a - b) - 1 if abs(a - b) > 1 else 2 - abs(a - b)
     return Part(outcome, claim, reason, TEXTS["change"].fill(count=changed))

@@ -31,7 +31,8 @@ def run(bench: Bench) -> Findings:
     table = sweep.table(TEXTS["table"].fill(sizes=SIZES), {**QUALITY, LABELS["milliseconds"]: cells})
     ratios = tuple(times["additive"] / times["dot"] for times in rounds)
     part = beyond(Dots(TEXTS["ratio"], ratios), 1.2, TEXTS["parts.time"], digits=1)
-    text = TEXTS["quality"].fill(additive=f"{sweep.dots('additive'):1}", dot=f"{sweep.dots('dot'):1}")
+    additive, dot, scaled = (f"{sweep.dots(name):1}" for name in ("additive", "dot", "scaled_dot"))
+    text = TEXTS["quality"].fill(additive=additive, dot=dot, scaled=scaled)
     spent = tuple(
         Curve(TEXTS["alone"], ((float(place), value),), 0)
         for place, values in enumerate(milliseconds.values())

@@ -16,8 +16,10 @@ import pytest
 import torch
 from small import SENTENCES, folder
 
+from regard.common.atomic import file_sha256
 from regard.common.errors import ModelFolderError, RegardError
-from regard.common.seal import tensor_digest
+from regard.common.reading import tensor_metadata
+from regard.common.seal import fingerprints, tensor_digest
 from regard.model_folder import (
     ALIGNMENT,
     CONFIG,
@@ -138,6 +140,15 @@ def test_a_folder_is_loaded_to_the_bit(tmp_path: Path, encoder: str) -> None:
     loaded = named_weights(load_folder(path).model)
     assert loaded.keys() == stored.keys()
     assert all(torch.equal(loaded[name], tensor) for name, tensor in stored.items())
+
+
+def test_fingerprints_are_those_of_files_and_of_tensors_the_one_they_carry(run: Path) -> None:
+    before = fingerprints(run)
+    assert {CONFIG, VOCABULARY, WEIGHTS, ALIGNMENT} == before.keys()
+    assert all(before[name] == file_sha256(run / name) for name in (CONFIG, VOCABULARY, ALIGNMENT))
+    assert before[WEIGHTS] == tensor_metadata(run / WEIGHTS)["sha256"] != file_sha256(run / WEIGHTS)
+    (run / CONFIG).write_bytes((run / CONFIG).read_bytes() + b"\n")
+    assert {name for name, digest in fingerprints(run).items() if digest != before[name]} == {CONFIG}
 
 
 def test_metadata_are_written_in_one_order(tmp_path: Path) -> None:

@@ -69,7 +69,13 @@ def test_shards_give_the_same_data_as_memory(tmp_path: Path, make: Any, valid: s
         more |= {f"valid_{side}": path for side, path in write_corpus(tmp_path, 30, 8, ".gz", "w").items()}
     batching = BATCHING.with_values(subword_dropout=dropout)
     lists = prepare_data(make(tmp_path, shards=False, **more), SIZES, batching, 3, tmp_path / "lists")
-    shards = prepare_data(make(tmp_path, shards=True, **more), SIZES, batching, 3, tmp_path / "shards")
+    steps: list[str] = []
+    shards = prepare_data(
+        make(tmp_path, shards=True, **more), SIZES, batching, 3, tmp_path / "shards", log=steps.append
+    )
+    assert steps[0] == "reading the training text, which stays on disk"
+    assert ("holding out pairs for validation" in steps) == (valid == "held out")
+    assert "learning the vocabulary" in steps
     assert_same(lists, shards)
     assert lists.changes == shards.changes == ()
     assert isinstance(lists.batches, Mixture) is (make is mixture_settings)

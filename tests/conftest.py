@@ -41,7 +41,7 @@ WHOLE = os.environ.get("REGARD_MODELS") == "all"
 SYSTEM = {
     "cli": {"test_in_flags.py", "test_option_units.py", "test_progress.py"},
     "demo": set[str](),
-    "interchange": set[str](),
+    "interchange": {"test_checksums.py", "test_probe_sentences.py"},
     "serving": {
         "test_answers.py",
         "test_deepl.py",

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import gc
+import os
 import random
+from pathlib import Path
 
 import pytest
 from cached import FolderCache
@@ -64,6 +67,26 @@ def test_verdicts(code: str, verdict: str, material: Material, judge: Judge, mon
     judge.references["translator:none"] = (b"",)
     result = judge(Case("deliberate", [], reference="translator:none", is_right=lambda out: b"untrue" not in out))
     assert result.verdict == verdict, result.outcome
+
+
+def test_garbage_of_the_tests_is_not_collected_in_a_fork(tmp_path: Path) -> None:
+    """A translator of CTranslate2 that is garbage would join its threads there, and abort the command."""
+
+    class Garbage:
+        def __init__(self) -> None:
+            self.cycle = self
+
+        def __del__(self) -> None:
+            (tmp_path / str(os.getpid())).touch()
+
+    gc.disable()
+    try:
+        Garbage()
+        assert process.run(["--version"], tmp_path, before=gc.collect).status == 0
+    finally:
+        gc.enable()
+    gc.collect()
+    assert [path.name for path in tmp_path.iterdir()] == [str(os.getpid())]
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -102,9 +103,8 @@ def show(
     """
     from regard.visualisation.language import LANGUAGE
 
-    LANGUAGE.set("ko" if korean else "en")
-    if view is None:
-        view = "player" if out is None or out.suffix.lower() in (".gif", ".html") else "heat"
+    context.call_on_close(partial(LANGUAGE.reset, LANGUAGE.set("ko" if korean else "en")))
+    view = view or ("player" if out is None or out.suffix.lower() in (".gif", ".html") else "heat")
     out = out or Path(f"{view}.svg" if view in (*UNATTENDED, *INNER) else "attention.html")
     _check_file(out, view)
     sizes = Sizes(tuple(size or ()), tuple(warmup or ()), schedule, peak, updates, position)

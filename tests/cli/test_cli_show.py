@@ -13,6 +13,8 @@ from command import Command
 from PIL import Image
 from small import SIDES, folder
 
+from regard.visualisation.language import LANGUAGE
+
 LINE = "나는 빵을 먹고 있었다"
 
 
@@ -57,6 +59,7 @@ def test_figures_are_korean_on_request(regard: Command, transformer: Path, argum
         assert wanted in Path("a.svg").read_text(encoding="utf-8")
     regard("show", "--view", "model", "--preset", "rnn-luong", "--korean", "--out", "b.svg")
     assert "양방향 GRU" in Path("b.svg").read_text(encoding="utf-8")
+    assert LANGUAGE.get() == "en", "what the process draws next is not in Korean"
 
 
 def test_what_translate_keeps_is_said_to_be_shown_to_the_model(regard: Command, transformer: Path) -> None:

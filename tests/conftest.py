@@ -119,7 +119,12 @@ SHAPED = ("attention", "layers", "models", "laws", "test_loss.py")
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Check annotations where models and their parts are tested; of laws the third with every model, others with few."""
+    """Check annotations where models and their parts are tested; of laws the third with every model, others with few.
+
+    What the command of an earlier test set for its process, as `--quiet` does, is as at the start again.
+    """
+    if command := sys.modules.get("regard.cli.app"):
+        command.begin(())
     is_shaped = any(name in SHAPED for name in (item.path.parent.name, item.path.name))
     is_broad = item.get_closest_marker("broad") is not None and "law_3" not in item.path.name
     jaxtyping_config.update("jaxtyping_disable", SHAPES != "all" and (is_broad or not is_shaped))

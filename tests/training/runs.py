@@ -20,6 +20,7 @@ __all__ = [
     "arguments",
     "command",
     "corpus",
+    "has_checkpoint",
     "run_command",
     "torchrun",
     "train_losses",
@@ -99,6 +100,11 @@ def weights_of(run: Path) -> dict[str, dict[str, Tensor]]:
     last = sorted((run / "checkpoints").iterdir())[-1]
     files = [run / "model.safetensors", *sorted(last.glob("*.safetensors"))]
     return {f"{path.parent.name if path.parent != run else 'best'}/{path.name}": load_file(path) for path in files}
+
+
+def has_checkpoint(run: Path) -> bool:
+    """Return whether a checkpoint is complete, which one that is only being written is not."""
+    return any((run / "checkpoints").glob("update-????????"))
 
 
 def train_losses(run: Path) -> list[tuple[float, float]]:

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 import torch
 from limits import wait_until
-from runs import arguments, command, corpus, run_command, torchrun, train_losses, weights_of, workers
+from runs import arguments, command, corpus, has_checkpoint, run_command, torchrun, train_losses, weights_of, workers
 from safetensors.torch import load_file
 from systems import posix
 
@@ -124,11 +124,11 @@ def test_a_run_completes_after_a_process_was_killed(data: Path, tmp_path: Path) 
     options = arguments(data, killed, "transformer", "transformer", **training, checkpoint_minutes=0)
     process = subprocess.Popen(torchrun(2, *options, restarts=2), stderr=subprocess.PIPE, text=True)
 
-    def has_begun() -> bool:
+    def is_resumable() -> bool:
         assert process.poll() is None, "the run ended before a process could be killed"
-        return any(line["event"] == "train" for line in read(killed / "journal.jsonl"))
+        return has_checkpoint(killed)
 
-    wait_until(has_begun, "training begins", 600)
+    wait_until(is_resumable, "the first checkpoint is written", 600)
     os.kill(workers(process.pid)[-1], signal.SIGKILL)
     _, stderr = process.communicate(timeout=300)
     assert process.returncode == 0, stderr[-3000:]

@@ -15,9 +15,17 @@ import pytest
 import torch
 from limits import wait_until
 
-from regard.training.journal import read
 from tests.systems import linux
-from tests.training.runs import arguments, command, corpus, run_command, train_losses, weights_of, workers
+from tests.training.runs import (
+    arguments,
+    command,
+    corpus,
+    has_checkpoint,
+    run_command,
+    train_losses,
+    weights_of,
+    workers,
+)
 
 pytestmark = [linux, pytest.mark.slow]
 
@@ -34,6 +42,11 @@ def _free_port() -> int:
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         return int(listener.getsockname()[1])
+
+
+def _listens(port: int) -> bool:
+    with socket.socket() as client:
+        return client.connect_ex(("127.0.0.1", port)) == 0
 
 
 def _agent(port: int, options: list[str]) -> subprocess.Popen[str]:
@@ -83,14 +96,14 @@ def test_a_machine_that_was_lost_and_returns_lets_the_run_complete(data: Path, t
     port = _free_port()
     options = arguments(data, disturbed, "transformer", "transformer", **training, checkpoint_minutes=0)
     stays = _agent(port, options)
-    time.sleep(2)  # so that this one keeps the rendezvous
+    wait_until(lambda: _listens(port), "the first machine keeps the rendezvous", 600)
     lost = _agent(port, options)
 
-    def has_begun() -> bool:
+    def is_resumable() -> bool:
         assert [stays.poll(), lost.poll()] == [None, None], "the run ended before a machine could be lost"
-        return any(line["event"] == "train" for line in read(disturbed / "journal.jsonl"))
+        return has_checkpoint(disturbed)
 
-    wait_until(has_begun, "training begins", 600)
+    wait_until(is_resumable, "the first checkpoint is written", 600)
     for pid in [*workers(lost.pid), lost.pid]:  # torchrun puts its processes into sessions of their own
         os.kill(pid, signal.SIGKILL)
     lost.communicate()

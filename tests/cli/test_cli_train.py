@@ -6,6 +6,11 @@ import json
 import os
 import re
 import shutil
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -15,7 +20,7 @@ from command import TRANSFORMER, Command, sets
 from regard.common.seal import sealed
 from regard.common.settings import read_toml
 from regard.model_folder import load_tensors
-from regard.training import journal
+from regard.training import budget, journal
 from regard.training.recipe import seal_run_recipe
 
 ONE_UPDATE = sets([*TRANSFORMER, "training.updates=1", "training.validate_with=1"])
@@ -435,9 +440,20 @@ def test_settings_that_contradict_the_parent_are_refused(
     assert (dry.causes, dry.status) == (done.causes, 2)
 
 
+@contextmanager
+def steady_time() -> Iterator[None]:
+    """Let five seconds pass at each look at the clock, and ten in an update of a trial, however busy the machine is."""
+    ticks, trial = count(step=5.0), budget.trial
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(time, "monotonic", lambda: next(ticks))
+        patched.setattr(budget, "trial", lambda *arguments: replace(trial(*arguments), seconds=10.0))
+        yield
+
+
 def test_a_budget_shortens_the_warm_up_of_a_given_size(regard: Command, corpus: list[str]) -> None:
     options = ["--preset", "transformer-tiny", *sets(["batching.tokens=512", "training.validate_with=1"])]
-    done = regard("train", *corpus, *options, "--budget", "6s", "--out", "run")
+    with steady_time():
+        done = regard("train", *corpus, *options, "--budget", "3m", "--out", "run")
     assert "chosen: transformer-tiny for " in done.err
     recipe = read_toml("run/train.toml")
     (expected,) = re.findall(r"about ([\d,]+) updates", done.err)
@@ -463,11 +479,12 @@ def test_workers_restarted_by_torchrun_resume(
         "preset": [*corpus, "--preset", "transformer-tiny", *ONE_UPDATE],
         "file": ["part.toml", *corpus, "--from", transformer, *sets(["training.updates=1"])],
         "minutes": [*corpus, *sets([*TRANSFORMER, "training.minutes=0.001"])],
-        "budget": [*corpus, *sets(TRANSFORMER), "--budget", "1s", *sets(["schedule.warmup=4000"])],
+        "budget": [*corpus, *sets(TRANSFORMER), "--budget", "3m", *sets(["schedule.warmup=4000"])],
     }
     Path("part.toml").write_text("[batching]\ntokens = 2000\n", encoding="utf-8")
     for name, options in runs.items():
-        regard("train", *options, *sets(["training.validate_with=1"]), "--out", name)
+        with steady_time():
+            regard("train", *options, *sets(["training.validate_with=1"]), "--out", name)
         recipe = Path(name, "train.toml").read_bytes()
         with monkeypatch.context() as patched:
             for key, value in {**ALONE, "TORCHELASTIC_RESTART_COUNT": 1}.items():
@@ -609,7 +626,8 @@ def test_alignments_that_cannot_guide_are_refused(regard: Command, corpus: list[
 @pytest.mark.slow
 def test_a_budget_chooses_a_size(regard: Command, corpus: list[str]) -> None:
     small = sets(["batching.tokens=64", "training.validate_with=2"])
-    done = regard("train", *corpus, "--budget", "1s", *small, "--out", "run")
+    with steady_time():
+        done = regard("train", *corpus, "--budget", "3m", *small, "--out", "run")
     assert "transformer-base: " in done.err
     assert "chosen: transformer-tiny for " in done.err
     training = read_toml("run/train.toml")["training"]

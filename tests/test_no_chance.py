@@ -6,6 +6,8 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
+from limits import LEAST
+
 TESTS = Path(__file__).parent
 CLOCKS = {"time", "time_ns", "monotonic", "monotonic_ns", "perf_counter", "perf_counter_ns", "process_time"}
 LONGEST_SLEEP = 0.2
@@ -46,6 +48,10 @@ def _problem(node: ast.AST) -> str:
         return f"import {node.module} as a whole, so that its use is seen"
     if isinstance(node, ast.Attribute) and ast.unparse(node.value) == "time" and node.attr in CLOCKS:
         return f"{ast.unparse(node)}: use time_limit or wait_until of tests/limits.py, or count"
+    if isinstance(node, ast.keyword) and node.arg == "timeout" and isinstance(node.value, ast.Constant):
+        seconds = node.value.value
+        if seconds is not None and seconds < LEAST:
+            return f"timeout={seconds}: wanted at least {LEAST} seconds, as machines may be busy"
     if isinstance(node, ast.Call):
         name, first = ast.unparse(node.func), node.args[0] if node.args else None
         if name in ("time.sleep", "asyncio.sleep") and isinstance(first, ast.Constant) and first.value > LONGEST_SLEEP:
@@ -84,9 +90,11 @@ def test_a():
     random.Random()
     random.Random(1)
     np.random.default_rng()
+    run(timeout=59)
+    run(timeout=60)
 @pytest.mark.slow
 def test_b():
     assert time.time() > 1
 """
-    assert [line for line, _ in _problems(bad)] == [3, 5, 6, 8, 9, 11]
+    assert [line for line, _ in _problems(bad)] == [3, 5, 6, 8, 9, 11, 12]
     assert not _problems(bad + "pytestmark = [linux, pytest.mark.slow]")

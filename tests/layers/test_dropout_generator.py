@@ -96,7 +96,7 @@ def test_generators_of_threads_are_independent() -> None:
         ones = [mask() for _ in range(5)]
     with dropout_generator(seeded(2)):
         twos = [mask() for _ in range(5)]
-    barrier = threading.Barrier(2, timeout=10)
+    barrier = threading.Barrier(2, timeout=60)
 
     def draw(seed: int) -> list[Tensor]:
         masks = []

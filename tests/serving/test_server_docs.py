@@ -30,7 +30,7 @@ def test_command_lines(serve: Callable[..., str], tmp_path: Path) -> None:
     for line in LINES:
         command = line.replace("http://localhost:5000", address).replace("curl ", "curl -sS --fail-with-body ", 1)
         done = subprocess.run(
-            ["bash", "-c", command], cwd=tmp_path, capture_output=True, text=True, timeout=30, check=False
+            ["bash", "-c", command], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
         )
         assert done.returncode == 0, f"{line}: {done.stdout}{done.stderr}"
         assert done.stdout[0] in "{[e"

@@ -341,7 +341,7 @@ def test_closing_ends_the_threads() -> None:
 
 def test_every_batch_is_computed_once_and_by_all_threads() -> None:
     computed: list[tuple[str, int]] = []
-    barrier = threading.Barrier(2, timeout=10)
+    barrier = threading.Barrier(2, timeout=60)
 
     class Recording(Objective):
         def forward(self, batch: TrainingBatch) -> Loss:

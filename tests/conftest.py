@@ -64,7 +64,8 @@ QUICK_SECONDS = 0.2
 """Seconds of each test in `make quick`: its first cases up to that, or none if a single one takes longer."""
 forked.install()
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=gc.freeze)  # garbage of the parent may end threads, which a fork does not have
+    # Garbage of the parent may join threads, as CTranslate2 does: a fork has none of them.
+    os.register_at_fork(after_in_child=gc.freeze)
 os.environ["REGARD_EXPORTS"] = "off"  # no test finds what another, or another run, left in the cache
 torch.set_num_threads(1)
 os.fsync = lambda _: None  # no test survives a power failure, and each sync of some ten thousand takes milliseconds

@@ -26,6 +26,7 @@ what it got, before and then, memory, and how long the server takes to end. What
 from __future__ import annotations
 
 import argparse
+import gc
 import os
 import shutil
 import sys
@@ -38,6 +39,7 @@ from pathlib import Path
 
 TESTS = Path(__file__).resolve().parents[1]
 sys.path[:1] = [str(TESTS), str(TESTS.parent)]
+os.register_at_fork(after_in_child=gc.freeze)  # as tests/conftest.py does, which this does not load
 
 from fuzz import attackers, fuzzer, http_cases, http_fuzzer, kills  # noqa: E402
 from fuzz.cases import BAD, VERDICTS  # noqa: E402

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import resource
 import signal
@@ -71,7 +70,6 @@ def _become(arguments: Sequence[str], folder: Path, streams: Sequence[Path], bef
     """Turn the forked process into the command; never returns."""
     status = 99
     try:
-        gc.freeze()  # what the parent left uncollected may join threads, as CTranslate2 does, and they are not here
         os.setsid()
         os.chdir(folder)
         sys.argv = ["fuzz"]  # which a model card would name: the same whoever runs the command

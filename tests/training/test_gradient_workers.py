@@ -316,7 +316,7 @@ def test_an_error_is_raised_after_all_threads_have_finished() -> None:
     class Slow(Refusing):
         def forward(self, batch: TrainingBatch) -> Loss:
             if batch.source.tolist() == self.refused:
-                assert started.wait(10)
+                assert started.wait(60)
                 raise KeyError("refused")
             started.set()
             raised_early.append(raised.wait(0.3))

@@ -8,7 +8,7 @@ import hashlib
 import json
 import struct
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -269,8 +269,15 @@ def check_shapes(settings: FolderSettings, vocabularies: tuple[int, int], path: 
 
 def shapes_of(model: ModelSettings, vocabularies: tuple[int, int], joint: bool) -> dict[str, tuple[int, ...]]:
     """Return the shapes of a model's weights by name, without taking memory for them."""
-    with torch.device("meta"), _WithoutInitialisation():
+    with without_weights():
         return _shapes(dict(build(model, *vocabularies, joint).named_parameters()))
+
+
+@contextlib.contextmanager
+def without_weights() -> Iterator[None]:
+    """Build modules inside the block whose weights take neither memory nor random numbers: they have shapes alone."""
+    with torch.device("meta"), _WithoutInitialisation():
+        yield
 
 
 def load_weights(model: nn.Module, tensors: Mapping[str, torch.Tensor], path: Path) -> None:

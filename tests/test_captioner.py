@@ -24,6 +24,7 @@ from regard.data.vocabulary import BOS
 from regard.model_folder import CONFIG, save_alignment
 from regard.models import Batch
 from regard.pipeline import Caption, Captioner, Translator, load, load_captioner, load_translator
+from regard.runtime.engine import Engine
 from regard.search import Constraints
 from regard.search.forced_decoding import force_decode
 
@@ -113,10 +114,9 @@ def test_a_trace_is_that_of_the_captions_own_search(captioner: Captioner, files:
 def test_captions_are_those_of_the_search_over_pytorch(
     captioner: Captioner, files: list[Path], monkeypatch: pytest.MonkeyPatch, options: dict[str, Any]
 ) -> None:
-    engine = captioner.engine
     captions = captioner.caption(files, **options)
-    assert engine._library is not None
-    monkeypatch.setattr(engine, "reason", "this is a test")
+    assert captioner.engine.describe().startswith("C library")
+    monkeypatch.setattr(captioner, "engine", Engine(captioner.model, choice="pytorch"))
     for caption, expected in zip(captions, captioner.caption(files, **options), strict=True):
         assert [h.tokens for h in (caption, *caption.nbest)] == [h.tokens for h in (expected, *expected.nbest)]
         scores = [[h.score for h in (result, *result.nbest)] for result in (caption, expected)]

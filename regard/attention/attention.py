@@ -20,12 +20,14 @@ from regard.attention.recorder import active_recorders
 from regard.attention.scores import SCORES, build_score
 from regard.attention.unfused import attend_unfused
 from regard.common.errors import ConfigurationError
+from regard.common.monkey_patches import as_defined
 from regard.common.shapes import Bool, Float, Tensor
 
 # Without cuDNN's, which compiles for each new shape: with batches of all lengths that takes longer than the training.
 GPU_KERNELS = [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]
 
 
+@as_defined
 class Attention(nn.Module):
     """Multi-head attention with any score (Vaswani et al. 2017, section 3.2.2); with one head, any earlier kind too.
 

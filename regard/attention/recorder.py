@@ -70,6 +70,12 @@ def watch(
         _RECORDERS.reset(token)
 
 
+def are_watched(model: nn.Module) -> bool:
+    """Return whether a recorder of this thread or task watches any module of a model."""
+    recorders = _RECORDERS.get()
+    return bool(recorders) and any(recorder.watches(module) for recorder in recorders for module in model.modules())
+
+
 def active_recorders(module: nn.Module) -> tuple[AttentionRecorder, ...]:
     """Return the recorders that watch this module in this thread or task; `watch` blocks may be nested."""
     return tuple(recorder for recorder in _RECORDERS.get() if recorder.watches(module))

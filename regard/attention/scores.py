@@ -14,6 +14,7 @@ from torch import nn
 from torch.autograd.function import once_differentiable
 
 from regard.common.errors import ConfigurationError
+from regard.common.monkey_patches import as_defined
 from regard.common.shapes import Float, Tensor
 
 ScoreName = Literal["dot", "scaled_dot", "general", "additive", "cosine", "cosine_fixed", "cosine_plain"]
@@ -22,6 +23,7 @@ TEMPERATURE = 0.1
 """Divisor of cosine scores, which lie between −1 and 1: with 1 the best of 20 entries gets less than a third."""
 
 
+@as_defined
 class Score(nn.Module):
     """Attention score: one number per query and key. Subclasses define `forward`, or `as_dot` if it is a dot product.
 
@@ -53,6 +55,7 @@ class Score(nn.Module):
         return torch.matmul(dot[0], prepared.transpose(-1, -2)) * dot[1]
 
 
+@as_defined
 class Dot(Score):
     """q·k (Luong et al. 2015, section 3.1, `dot`)."""
 
@@ -60,6 +63,7 @@ class Dot(Score):
         return query, 1.0
 
 
+@as_defined
 class ScaledDot(Score):
     """q·k / √E (Vaswani et al. 2017, equation 1): the scale keeps the softmax from saturating as E grows."""
 
@@ -67,6 +71,7 @@ class ScaledDot(Score):
         return query, 1 / math.sqrt(self.size)
 
 
+@as_defined
 class General(Score):
     """q·Wk (Luong et al. 2015, section 3.1, `general`): bilinear, without bias; query and key sizes may differ.
 
@@ -87,6 +92,7 @@ class General(Score):
         return query, 1.0
 
 
+@as_defined
 class Cosine(Score):
     """cos(q, k) / τ with a learnt temperature τ per head (Henry et al. 2020): vector lengths do not count."""
 
@@ -102,6 +108,7 @@ class Cosine(Score):
         return _unit(query) * inverse.to(query.dtype), 1.0
 
 
+@as_defined
 class CosineFixed(Score):
     """cos(q, k) / τ with τ = 0.1."""
 
@@ -114,6 +121,7 @@ class CosineFixed(Score):
         return _unit(query), 1 / self.temperature
 
 
+@as_defined
 class CosinePlain(CosineFixed):
     """cos(q, k), for experiments: of 20 entries none can have more than 29 % of the weight, e / (e + 19 / e) · 100."""
 
@@ -125,6 +133,7 @@ def _unit(vectors: Tensor) -> Tensor:
     return F.normalize(vectors.float(), dim=-1).to(vectors.dtype)
 
 
+@as_defined
 class Additive(Score):
     """v·tanh(q + k) (Bahdanau et al. 2015, appendix A.1.2); the projections inside the tanh are `Attention`'s."""
 

@@ -92,6 +92,7 @@ def _load(path: Path, key: Mapping[str, Any]) -> Measured | None:
 
 def _measure(pipeline: Pipeline, data: TestData, options: SearchOptions) -> Measured:
     outputs = decode(pipeline, data, options)
+    engine = pipeline.engine.describe()
     examples = _examples(pipeline, data)
     model = pipeline.model
     assert isinstance(model, Model), "a run is one model"
@@ -101,7 +102,7 @@ def _measure(pipeline: Pipeline, data: TestData, options: SearchOptions) -> Meas
         count_parameters(model),
         calibration(model, examples),
         _alignment(pipeline, data),
-        pipeline.engine.describe(),
+        engine,
     )
 
 
@@ -125,7 +126,7 @@ def _examples(pipeline: Pipeline, data: TestData) -> list[Example]:
     pairs = [(source, clean(texts[0])) for source, texts in zip(data.test.sources, data.test.references, strict=True)]
     pairs = [pair for pair in pairs if all(pair)]
     encoded = encode_pairs([source for source, _ in pairs], [target for _, target in pairs], pipeline.tokenizer)
-    limit = pipeline.model.max_target or max(longest, pipeline.settings.search.max_whole)
+    limit = pipeline.max_target or max(longest, pipeline.settings.search.max_whole)
     usable = [item for item in encoded if len(item.source_ids) <= longest and len(item.target) <= limit]
     return usable or encoded[:1]
 
@@ -133,7 +134,7 @@ def _examples(pipeline: Pipeline, data: TestData) -> list[Example]:
 def _caption_examples(captioner: Captioner, data: TestData) -> list[Example]:
     assert data.captions is not None, "a captioner is tested on captions"
     corpus = read_caption_corpus(*data.captions, captioner.image_size, False, lambda _: None)
-    limit = captioner.model.max_target or math.inf
+    limit = captioner.max_target or math.inf
     examples, numbers = caption_examples(corpus, captioner.tokenizer, captions_per_image=1)
     first = dict(reversed(list(zip(numbers, examples, strict=True))))
     return [first[number] for number in sorted(first) if len(first[number].target) <= limit]

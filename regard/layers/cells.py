@@ -13,12 +13,14 @@ import torch
 from torch import nn
 from torch.autograd.function import once_differentiable
 
+from regard.common.monkey_patches import as_defined
 from regard.common.shapes import Float, Tensor
 
 CellName = Literal["gru", "lstm", "tanh"]
 States = tuple[Tensor, ...]
 
 
+@as_defined
 class Cell(nn.Module):
     """Recurrent cell with gates of size G = `gates` · `size`; its states are (h,), or (h, c) of an LSTM.
 
@@ -50,6 +52,7 @@ class Cell(nn.Module):
         raise NotImplementedError
 
 
+@as_defined
 class Elman(Cell):
     """Elman network (1990): tanh of the sum of both projections, without gates."""
 
@@ -61,6 +64,7 @@ class Elman(Cell):
         return ((input_proj + hidden_proj).to(states[0].dtype).tanh(),)
 
 
+@as_defined
 class GRU(Cell):
     """Gated recurrent unit (Cho et al. 2014) with the single state h."""
 
@@ -72,6 +76,7 @@ class GRU(Cell):
         return (_GRU.apply(input_proj, hidden_proj, states[0]),)  # type: ignore[no-untyped-call]
 
 
+@as_defined
 class LSTM(Cell):
     """Long short-term memory (Hochreiter and Schmidhuber 1997) with the states h and c."""
 

@@ -8,12 +8,14 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+from regard.common.monkey_patches import as_defined
 from regard.common.shapes import Float, Tensor
 
 SQRT_HALF = math.sqrt(0.5)
 """√½ keeps the variance of a sum of two equal-variance terms."""
 
 
+@as_defined
 class WeightNormLinear(nn.Module):
     """Linear layer with weight norm: a length and a direction per output (Salimans and Kingma 2016).
 
@@ -37,6 +39,7 @@ class WeightNormLinear(nn.Module):
         return F.linear(x, self.weight, self.bias)
 
 
+@as_defined
 class GatedConvolution(nn.Module):
     """Convolution with a gated linear unit: half of the channels gate the other half (Dauphin et al. 2017).
 

@@ -11,6 +11,7 @@ import torch
 from torch import nn
 from torch.autograd.function import once_differentiable
 
+from regard.common.monkey_patches import as_defined
 from regard.common.shapes import Tensor
 
 _GENERATOR: ContextVar[torch.Generator | None] = ContextVar("dropout_generator", default=None)
@@ -26,6 +27,7 @@ def dropout_generator(generator: torch.Generator) -> Iterator[None]:
         _GENERATOR.reset(token)
 
 
+@as_defined
 class Dropout(nn.Module):
     """Zero each element with this probability while training, in steps of 1/256, and scale up the others.
 

@@ -8,9 +8,11 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+from regard.common.monkey_patches import as_defined
 from regard.common.shapes import Float, Int, Tensor
 
 
+@as_defined
 class Embedding(nn.Module):
     """Token embedding, multiplied by √D (Vaswani et al. 2017, section 3.4) if `scale_embedding`."""
 
@@ -24,6 +26,7 @@ class Embedding(nn.Module):
         return vectors * self.scale if self.scale != 1 else vectors
 
 
+@as_defined
 class OutputProjection(nn.Module):
     """Map features to logits; `weight` may be tied to an embedding (Press and Wolf 2017)."""
 

@@ -8,6 +8,7 @@ from typing import Literal
 import torch.nn.functional as F
 from torch import nn
 
+from regard.common.monkey_patches import as_defined
 from regard.common.shapes import Float, Tensor
 
 Activation = Literal["relu", "gelu", "silu", "swiglu"]
@@ -27,6 +28,7 @@ _ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
 }
 
 
+@as_defined
 class FeedForward(nn.Module):
     """Widen, activate, narrow (Vaswani et al. 2017, equation 2); swiglu widens twice as far, one half for the gate."""
 

@@ -8,6 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+from regard.common.monkey_patches import as_defined
 from regard.common.shapes import Float, Int, Tensor
 
 
@@ -28,6 +29,7 @@ def interleaved(size: int) -> list[int]:
     return [column // 2 + (half if column % 2 else 0) for column in range(size)]
 
 
+@as_defined
 class SinusoidalPositions(nn.Module):
     """Sinusoidal positional embedding: no parameters, and no last position."""
 
@@ -39,6 +41,7 @@ class SinusoidalPositions(nn.Module):
         return sinusoids(positions, self.size)
 
 
+@as_defined
 class LearnedPositions(nn.Module):
     """Learned positional embedding of the first `max_positions` positions; later ones share the last vector."""
 

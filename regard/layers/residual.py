@@ -8,6 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+from regard.common.monkey_patches import as_defined
 from regard.common.shapes import Float, Tensor
 from regard.layers.dropout import Dropout
 
@@ -16,6 +17,7 @@ MOMENTUM = 0.1
 """Momentum of the running mean and variance of batch norm, as in PyTorch."""
 
 
+@as_defined
 class Residual(nn.Module):
     """Residual connection, with layer norm before the sublayer (`pre`) or after the sum (`post`, as published).
 

@@ -10,6 +10,7 @@ from pydantic import Field
 from torch import nn
 
 from regard.attention import Attention, Memory, ScoreName
+from regard.common.monkey_patches import as_defined
 from regard.common.settings import LAYERS, LENGTH, SIZE, Settings
 from regard.common.shapes import Float, Int, Tensor
 from regard.layers.convolution import SQRT_HALF, GatedConvolution, WeightNormLinear
@@ -50,6 +51,7 @@ class ConvolutionalDecoderSettings(ConvolutionalSettings):
     score: ScoreName = Field("dot", description="attention score of the cross-attention")
 
 
+@as_defined
 class _InputEmbedding(nn.Module):
     """Token embedding plus learned positions, with dropout."""
 
@@ -63,6 +65,7 @@ class _InputEmbedding(nn.Module):
         return self.dropout(self.word_dropout(self.embedding(tokens)) + self.position_embedding(positions))  # type: ignore[no-any-return]
 
 
+@as_defined
 class ConvolutionalEncoder(Encoder):
     """Layers of gated convolutions over the source; padding is zeroed after each."""
 
@@ -93,6 +96,7 @@ class ConvolutionalEncoder(Encoder):
         return Encoded(outputs, embedded, masked_mean(outputs, batch.keep), batch.keep)
 
 
+@as_defined
 class ConvolutionalDecoderLayer(nn.Module):
     """Causal convolution, then attention queried by its output plus the target embedding."""
 
@@ -121,6 +125,7 @@ class ConvolutionalDecoderLayer(nn.Module):
         return (y + x) * SQRT_HALF, inputs[:, inputs.shape[1] - window.shape[1] :]
 
 
+@as_defined
 class ConvolutionalDecoder(Decoder):
     """Layers of causal convolution and attention; the state holds each layer's last inputs, one kernel wide."""
 

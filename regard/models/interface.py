@@ -10,6 +10,7 @@ import torch
 from torch import nn
 
 from regard.attention import Memory
+from regard.common.monkey_patches import as_defined
 from regard.common.shapes import Bool, Float, Int, Tensor
 from regard.data.batch import pad, pad_images
 from regard.data.vocabulary import EOS
@@ -122,6 +123,7 @@ class State:
         )
 
 
+@as_defined
 class ShardUnit(nn.Module):
     """Layer that FSDP wraps as one unit, so that its weights are gathered only while it computes.
 
@@ -129,6 +131,7 @@ class ShardUnit(nn.Module):
     """
 
 
+@as_defined
 class Encoder(nn.Module, ABC):
     """Encoder of sentences or images; any decoder can attend to its output."""
 
@@ -141,6 +144,7 @@ class Encoder(nn.Module, ABC):
         """Encode a batch."""
 
 
+@as_defined
 class Decoder(nn.Module, ABC):
     """Autoregressive decoder; teacher forcing over all positions and decoding step by step are the same `step`.
 
@@ -171,6 +175,7 @@ class Decoder(nn.Module, ABC):
         return self.output(features)  # type: ignore[no-any-return]
 
 
+@as_defined
 class Model(nn.Module):
     """Encoder-decoder model, with the methods that search uses: `encode`, `begin`, `step`, `project`, `top_tokens`."""
 

@@ -11,6 +11,7 @@ from torch import nn
 
 from regard.attention import Attention, ScoreName
 from regard.common.errors import ConfigurationError
+from regard.common.monkey_patches import as_defined
 from regard.common.settings import LAYERS, SIZE, Settings
 from regard.common.shapes import Float, Int, Tensor
 from regard.layers.cells import CELLS, CellName
@@ -94,6 +95,7 @@ class NoAttentionDecoderSettings(_DecoderSettings):
     )
 
 
+@as_defined
 class RecurrentEncoder(Encoder):
     """Recurrent network over the source; each output is the states of both directions, concatenated."""
 
@@ -122,6 +124,7 @@ class RecurrentEncoder(Encoder):
         return Encoded(self.dropout(x), embedded, summary, batch.keep)
 
 
+@as_defined
 class _RecurrentDecoder(Decoder):
     """Base of the recurrent decoders: layers of cells, and a bridge from the encoder's summary to each first state.
 
@@ -181,6 +184,7 @@ class _RecurrentDecoder(Decoder):
         return x, self._stack_states(new)
 
 
+@as_defined
 class RecurrentDecoder(_RecurrentDecoder):
     """Recurrent decoder with attention before each step (Bahdanau et al. 2015) or after it (Luong et al. 2015).
 
@@ -281,6 +285,7 @@ class RecurrentDecoder(_RecurrentDecoder):
         return self.dropout(torch.tanh((layer or self.readout)(inputs)))  # type: ignore[no-any-return]
 
 
+@as_defined
 class _Bottleneck(nn.Module):
     """Linear layer by way of few numbers: its weight is the product of two, so the runtime packs it like any other."""
 
@@ -300,6 +305,7 @@ class _Bottleneck(nn.Module):
         return self.up(self.down(x))  # type: ignore[no-any-return]
 
 
+@as_defined
 class NoAttentionDecoder(_RecurrentDecoder):
     """Recurrent decoder without attention, initialised from all of the encoder's last states."""
 

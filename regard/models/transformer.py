@@ -9,6 +9,7 @@ from pydantic import Field
 from torch import nn
 
 from regard.attention import Attention, Memory, ScoreName
+from regard.common.monkey_patches import as_defined
 from regard.common.settings import LAYERS, LENGTH, SIZE, Settings
 from regard.common.shapes import Float, Int, Tensor
 from regard.layers.dropout import Dropout, layer_drop
@@ -108,6 +109,7 @@ class TransformerDecoderSettings(TransformerSettings):
             yield "causal = false (no causal mask: training sees the answers)"
 
 
+@as_defined
 class InputEmbedding(nn.Module):
     """Token embedding plus positional embedding, with dropout."""
 
@@ -128,6 +130,7 @@ class InputEmbedding(nn.Module):
         return self.dropout(x)  # type: ignore[no-any-return]
 
 
+@as_defined
 class EncoderLayer(ShardUnit):
     """Self-attention (with `window`, local) and feed-forward network, each with its residual."""
 
@@ -149,6 +152,7 @@ class EncoderLayer(ShardUnit):
         return self.feedforward_residual.after(x, self.feedforward(self.feedforward_residual.before(x)))
 
 
+@as_defined
 class DecoderLayer(ShardUnit):
     """Causal self-attention, cross-attention and feed-forward network, each with its residual."""
 
@@ -175,6 +179,7 @@ class DecoderLayer(ShardUnit):
         return self.feedforward_residual.after(x, self.feedforward(self.feedforward_residual.before(x))), past
 
 
+@as_defined
 class TransformerEncoder(Encoder):
     """Transformer encoder: layers of self-attention over the source."""
 
@@ -201,6 +206,7 @@ class TransformerEncoder(Encoder):
         return Encoded(x, embedded, masked_mean(x, batch.keep), batch.keep)
 
 
+@as_defined
 class TransformerDecoder(Decoder):
     """Transformer decoder; the state holds a KV cache per layer."""
 

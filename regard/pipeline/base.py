@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -47,14 +48,40 @@ class BasePipeline:
         choice: AlignmentChoice | None = None,
         engine: Engine | None = None,
     ) -> None:
-        self.model, self.tokenizer, self.settings, self.choice = model, tokenizer, settings, choice
+        self._model = model
+        self.tokenizer = tokenizer
+        self.settings = settings
+        self.choice = choice
         folder = ModelFolder(settings, tokenizer, model) if isinstance(model, Model) else None
         self.engine = engine or Engine(model, folder=folder)
         self._constraint_encoder = ConstraintEncoder(tokenizer.target)
 
+    @property
+    def model(self) -> Model | Ensemble:
+        """The model, which may be changed: what decodes is the model as it is at each call (`Engine.describe`)."""
+        return self.engine.model
+
+    @model.setter
+    def model(self, model: Model | Ensemble) -> None:
+        self._model = model
+        self.engine = self.engine.with_model(model)
+
+    @property
+    def max_target(self) -> int | None:
+        """Longest target in tokens, or None if there is no limit."""
+        return self._model.max_target
+
+    def attention_heads(self) -> Counter[str]:
+        """Return how many heads the attention of each role ("encoder", "decoder", "cross") has in all."""
+        heads = Counter[str]()
+        for module in self._model.modules():
+            if isinstance(module, Attention):
+                heads[module.role] += module.heads
+        return heads
+
     def cross_attention(self) -> list[str]:
         """Return the names of the cross-attention modules; none for a model without attention."""
-        modules = self.model.named_modules()
+        modules = self._model.named_modules()
         return [name for name, module in modules if isinstance(module, Attention) and module.role == "cross"]
 
     def _search_settings(self, nbest: int, options: SearchOptions) -> SearchSettings:
@@ -97,7 +124,7 @@ class BasePipeline:
         encoder = self._constraint_encoder
         prefix, terms = encoder.encode_prefix(constraints.prefix), encoder.encode_terms(constraints.terms)
         required = len(prefix) + sum(len(term.forms[0]) for term in terms)
-        max_steps = settings.max_steps(source_length(source), self.model.max_target, required)
+        max_steps = settings.max_steps(source_length(source), self._model.max_target, required)
         if required and required >= max_steps:
             phrases = ", ".join(map(repr, (constraints.prefix, *constraints.terms)[not constraints.prefix :]))
             raise UsageError(
@@ -133,7 +160,7 @@ class BasePipeline:
 
     def _coverages(self, source: SourceInput, hypotheses: list[Hypothesis]) -> list[float]:
         """Return the coverage of the source by each hypothesis, from the mean of all cross-attention weights."""
-        forced = force_decode(self.model, [source] * len(hypotheses), [h.ids for h in hypotheses])
+        forced = force_decode(self._model, [source] * len(hypotheses), [h.ids for h in hypotheses])
         names = self.cross_attention()
         means = [np.stack([item.weights[name].mean(0) for name in names]).mean(0) for item in forced]
         # The end of a sentence is no part of its text; an image has none.

@@ -115,7 +115,7 @@ class Captioner(BasePipeline):
     def score(self, image: ImageInput, target: str) -> float:
         """Return the log-probability of a given caption, end of sentence included."""
         (loaded,), ids = self._load_images([image]), self.tokenizer.target.encode(target)
-        return float(force_decode(self.model, [loaded.tensor()], [ids], with_attention=False)[0].log_probs.sum())
+        return float(force_decode(self._model, [loaded.tensor()], [ids], with_attention=False)[0].log_probs.sum())
 
     def model_view(self, image: ImageInput) -> npt.NDArray[np.uint8]:
         """Return an image as the model sees it, (Y, X, 3): resized, so that its cells divide it evenly."""
@@ -157,7 +157,7 @@ class Captioner(BasePipeline):
         if not readings:
             return captions
         targets = [ranked[0].ids for ranked in hypotheses]
-        forced = force_decode(self.model, pixels, targets)
+        forced = force_decode(self._model, pixels, targets)
         sizes = [(image.shape[1], image.shape[2]) for image in pixels]
         read = [self._readings(*item) for item in zip(targets, forced, sizes, strict=True)]
         return [replace(item, readings=r, chosen=self.choice) for item, r in zip(captions, read, strict=True)]
@@ -173,7 +173,7 @@ class Captioner(BasePipeline):
     def _readings(self, target: Sequence[int], forced: ForcedDecoding, size: tuple[int, int]) -> Readings:
         assert forced.grid is not None, "an image is encoded as a grid of cells"
         (rows, columns), (Y, X) = forced.grid, size
-        encoder: Any = self.model.encoder
+        encoder: Any = self._model.encoder
         cells = tuple(f"{row}·{column}" for row in range(1, rows + 1) for column in range(1, columns + 1))
         tokens, words, texts = read_side(self.tokenizer.target, [*target, EOS])
         extent = rows * encoder.stride / Y, columns * encoder.stride / X

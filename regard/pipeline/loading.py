@@ -15,45 +15,52 @@ from regard.model_folder import ALIGNMENT, FolderSettings, ModelFolder, load_ali
 from regard.models import Ensemble
 from regard.pipeline.captioner import Captioner
 from regard.pipeline.translator import Translator
-from regard.runtime.engine import Engine, Precision
+from regard.runtime.engine import Engine, EngineName, Precision
 
 Folders = str | Path | Sequence[str | Path]
 """A model folder, or several, which become an ensemble."""
 
 
-def load(folder: Folders, device: str = "cpu", precision: Precision = "float32") -> Any:
+def load(folder: Folders, device: str = "cpu", precision: Precision = "float32", engine: EngineName = "auto") -> Any:
     """Load a Translator or Captioner from a model folder; from several, an ensemble that averages probabilities.
 
     `precision` is that of weights and products: `int8` is the fastest on a CPU. The type is Any because the folder
-    decides which it is; `load_translator` and `load_captioner` are typed. Raises ModelFolderError if a file is missing
-    or damaged, UsageError if this machine lacks the device or precision, or the models share no vocabulary.
+    decides which it is; `load_translator` and `load_captioner` are typed. `engine`: decode with the C library
+    ("library"), with PyTorch ("pytorch"), or ("auto") with the library if it can. Raises ModelFolderError if a file is
+    missing or damaged, UsageError if this machine or model lacks the device, precision or engine, or the models share
+    no vocabulary.
     """
     if not isinstance(folder, (str, Path)):
         folders = [Path(item) for item in folder]
         if not folders:
             raise UsageError("no model to load; give at least one folder")
         if len(folders) > 1:
-            return _load_ensemble(folders, device, precision)
+            return _load_ensemble(folders, device, precision, engine)
         folder = folders[0]
     folder = Path(folder)
     loaded = load_folder(folder, device)
     if ablations := loaded.settings.model.ablations():
         warnings.warn(f"{folder}: trained for an experiment, not for use: {'; '.join(ablations)}", stacklevel=2)
-    choice, decoder = alignment_choice(folder, loaded), Engine(loaded.model, precision, loaded)
+    choice = alignment_choice(folder, loaded)
+    decoder = Engine(loaded.model, precision, loaded, engine, is_private=True)
     return _pipeline_type(loaded.settings)(loaded.model, loaded.tokenizer, loaded.settings, choice, decoder)
 
 
-def load_translator(folder: Folders, device: str = "cpu", precision: Precision = "float32") -> Translator:
+def load_translator(
+    folder: Folders, device: str = "cpu", precision: Precision = "float32", engine: EngineName = "auto"
+) -> Translator:
     """Load a model of text as `load` does. Raises UsageError for a captioner."""
-    loaded = load(folder, device, precision)
+    loaded = load(folder, device, precision, engine)
     if not isinstance(loaded, Translator):
         raise UsageError(f"{folder}: this model reads images, not text; caption with it: `regard caption`")
     return loaded
 
 
-def load_captioner(folder: Folders, device: str = "cpu", precision: Precision = "float32") -> Captioner:
+def load_captioner(
+    folder: Folders, device: str = "cpu", precision: Precision = "float32", engine: EngineName = "auto"
+) -> Captioner:
     """Load a model of images as `load` does. Raises UsageError for a translator."""
-    loaded = load(folder, device, precision)
+    loaded = load(folder, device, precision, engine)
     if not isinstance(loaded, Captioner):
         raise UsageError(f"{folder}: this model reads text, not images; translate with it: `regard translate`")
     return loaded
@@ -63,7 +70,9 @@ def _pipeline_type(settings: FolderSettings) -> type[Translator] | type[Captione
     return Translator if settings.model.encoder.reads == "text" else Captioner
 
 
-def _load_ensemble(folders: list[Path], device: str, precision: Precision) -> Translator | Captioner:
+def _load_ensemble(
+    folders: list[Path], device: str, precision: Precision, engine: EngineName
+) -> Translator | Captioner:
     """Load models as one ensemble. The first folder gives search settings, tokenizer and alignment choice."""
     members = [load_folder(folder, device) for folder in folders]
     UsageError.raise_all(_incompatible(folders, members))
@@ -71,7 +80,7 @@ def _load_ensemble(folders: list[Path], device: str, precision: Precision) -> Tr
     model, choice = Ensemble([member.model for member in members]), alignment_choice(folders[0], first)
     if choice is not None:
         choice = replace(choice, layer=f"models.0.{choice.layer}")
-    decoder = Engine(model, precision)
+    decoder = Engine(model, precision, choice=engine, is_private=True)
     return _pipeline_type(first.settings)(model, first.tokenizer, first.settings, choice, decoder)
 
 

@@ -11,23 +11,34 @@ from regard.common.lazy import needs_extra
 from regard.pipeline.runtime_translator import RuntimeTranslator
 
 if TYPE_CHECKING:
-    from regard.runtime.engine import Precision
+    from regard.runtime.engine import EngineName, Precision
 
 
-def load(folder: str | Path | Sequence[str | Path], device: str = "cpu", precision: Precision | None = None) -> Any:
+def load(
+    folder: str | Path | Sequence[str | Path],
+    device: str = "cpu",
+    precision: Precision | None = None,
+    engine: EngineName = "auto",
+) -> Any:
     """Load a translator from a runtime file, or a Translator or Captioner from a model folder; from several folders,
     an ensemble that averages probabilities.
 
     `precision` is that of weights and products (float32 if not given): `int8` is the fastest on a CPU. A runtime file
-    has its precision. The type is Any because the folder or file decides which it is; `load_translator` and
-    `load_captioner` of `regard.pipeline` are typed. Raises ModelFolderError if a file is missing or damaged, UsageError
-    if this machine lacks the device or precision, or the models share no vocabulary.
+    has its precision. `engine`: decode with the C library ("library"), with PyTorch ("pytorch"), or ("auto") with the
+    library if it can; both find the same outputs. The type is Any because the folder or file decides which it is;
+    `load_translator` and `load_captioner` of `regard.pipeline` are typed. Raises ModelFolderError if a file is missing
+    or damaged, UsageError if this machine or model lacks the device, precision or engine, or the models share no
+    vocabulary.
     """
+    if engine not in ("auto", "library", "pytorch"):
+        raise UsageError(f"`engine={engine}`: wanted auto, library or pytorch")
     if isinstance(folder, (str, Path)) and Path(folder).is_file():
+        if engine == "pytorch":
+            raise UsageError(f"`engine=pytorch`: {folder} is a runtime file, which the C library decodes; leave it out")
         return open_runtime(Path(folder), device, precision)
     with needs_extra("train", "model folders"):
         from regard.pipeline.loading import load
-    return load(folder, device, precision or "float32")
+    return load(folder, device, precision or "float32", engine)
 
 
 def open_runtime(

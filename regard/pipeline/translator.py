@@ -184,7 +184,7 @@ class Translator(BasePipeline):
     def score(self, source: str, target: str | Sequence[int]) -> float:
         """Return the log-probability of a given target (text, or token ids), end of sentence included."""
         ids = self.tokenizer.target.encode(target) if isinstance(target, str) else target
-        return float(force_decode(self.model, [self.encode(source)], [ids], with_attention=False)[0].log_probs.sum())
+        return float(force_decode(self._model, [self.encode(source)], [ids], with_attention=False)[0].log_probs.sum())
 
     def align(self, readings: Readings) -> list[Link]:
         """Extract word links from readings, by the chosen layer and head. Raises UsageError without attention."""
@@ -310,7 +310,7 @@ class Translator(BasePipeline):
     def _read(
         self, sources: Sequence[list[int]], targets: Sequence[Sequence[int]], role: str | None = None
     ) -> list[Readings]:
-        forced = force_decode(self.model, sources, targets, role=role)
+        forced = force_decode(self._model, sources, targets, role=role)
         return [self._readings(*item) for item in zip(sources, targets, forced, strict=True)]
 
     def _readings(self, source: Sequence[int], target: Sequence[int], forced: ForcedDecoding) -> Readings:

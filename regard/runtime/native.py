@@ -231,7 +231,7 @@ def _with_signatures(library: ctypes.CDLL) -> ctypes.CDLL:
     declare(library, "level_at", text, ctypes.c_int, pointer)
     declare(library, "use_level", ctypes.c_int, text)
     declare(library, "sizes", None, pointer)
-    declare(library, "checksum", ctypes.c_uint64, text, ctypes.c_size_t)
+    declare(library, "checksum", ctypes.c_uint64, pointer, ctypes.c_size_t)
     return library
 
 
@@ -249,4 +249,9 @@ def typed(kind: Any, *names: str) -> Iterator[tuple[str, Any]]:
 
 def checksum(data: bytes) -> int:
     """Return the checksum that a runtime file carries of its content."""
-    return int(kernels().regard_checksum(data, len(data)))
+    return checksum_at(data, len(data))
+
+
+def checksum_at(data: bytes | int, size: int) -> int:
+    """Return the checksum of `size` bytes: of an object, or from an address on."""
+    return int(kernels().regard_checksum(data, size))

@@ -6,14 +6,13 @@ import base64
 import queue
 import threading
 import warnings
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from regard.attention import Attention
 from regard.common.errors import LineWarning, RegardError, UsageError
 from regard.explain.explanation import explain_caption
 from regard.model_folder import folder_languages, load_folder, load_language_id
@@ -39,11 +38,7 @@ class PyTorchEngine:
         torch.set_num_threads(threads)
         self._pipeline = load(path, precision=precision)
         self._path, self._reply, self._precision = path, reply, precision
-        heads = Counter[str]()
-        for module in self._pipeline.model.modules():
-            if isinstance(module, Attention):
-                heads[module.role] += module.heads
-        self._limit = AnswerLimit(most_bytes, heads)
+        self._limit = AnswerLimit(most_bytes, self._pipeline.attention_heads())
         self._calls: queue.SimpleQueue[tuple[int, Message]] = queue.SimpleQueue()
         self._waiting: set[int] = set()
         threading.Thread(target=self._work, daemon=True).start()  # ends with the process

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import sys
 import threading
+from types import FrameType
 from typing import Any
 
 import pytest
@@ -12,13 +14,15 @@ from engine.test_c_search import SEARCHES, is_packed, loaded, requests
 from laws.models import kinds
 from systems import posix
 
+from regard.common import monkey_patches
 from regard.common.errors import UsageError
 from regard.model_folder import ModelFolder
 from regard.models import Ensemble
-from regard.runtime.engine import Engine, engine
-from regard.search import Hypothesis
+from regard.runtime.engine import DecodeRequest, Engine, engine, known_model
+from regard.search import Hypothesis, SearchSettings
 
 BEAM, GREEDY = SEARCHES[:2]
+COMPARED = "all weights are compared at each call, since `model` was handed out"
 
 
 def folder_of(search: dict[str, Any]) -> ModelFolder:
@@ -34,17 +38,25 @@ def ids(results: list[list[Hypothesis]]) -> list[list[tuple[int, ...]]]:
     return [[hypothesis.ids for hypothesis in hypotheses] for hypotheses in results]
 
 
-def test_what_only_pytorch_decodes_has_its_precision(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_only_pytorch_decodes_has_its_precision() -> None:
     folder = folder_of(BEAM)
     with pytest.raises(UsageError, match="precision int8 needs the C library, and an ensemble is averaged by PyTorch"):
         Engine(Ensemble([folder.model, folder.model]), "int8")
     rounded, settings = Engine(folder.model, "int8", folder), folder.settings.search
     rounded.decode(requests(folder, False), settings)
-    assert rounded.describe() == "C library, int8"
+    assert rounded.describe() == f"C library, int8 ({COMPARED})"
     with pytest.raises(UsageError, match="needs the C library, and the last search had groups of beams"):
         rounded.decode(requests(folder, False), settings.with_values(groups=2))
-    monkeypatch.setattr(engine, "why_not_packed", lambda _: "this is a test")
-    assert engine_of(folder).describe() == "PyTorch, float32 (this is a test)"
+    private = Engine(folder.model, "int8", folder, is_private=True)
+    assert private.describe() == "C library, int8"
+    assert private.model is folder.model
+    assert private.describe() == f"C library, int8 ({COMPARED})"
+    asked_for = Engine(folder.model, folder=folder, choice="pytorch")
+    assert asked_for.describe() == "PyTorch, float32 (`engine=pytorch` was asked for)"
+    with pytest.raises(UsageError, match="precision int8 needs the C library, and `engine=pytorch` was asked for"):
+        Engine(folder.model, "int8", folder, "pytorch")
+    with pytest.raises(UsageError, match="`engine=library`: an ensemble is averaged by PyTorch; take `engine=auto`"):
+        Engine(Ensemble([folder.model, folder.model]), choice="library")
 
 
 def test_concurrent_callers_get_the_hypotheses_of_one_caller() -> None:
@@ -64,13 +76,11 @@ def test_concurrent_callers_get_the_hypotheses_of_one_caller() -> None:
 
 
 @pytest.mark.parametrize("prefixed", [False, True])
-def test_streams_and_traces_end_with_what_is_decoded(prefixed: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_streams_and_traces_end_with_what_is_decoded(prefixed: bool) -> None:
     for search in (GREEDY, BEAM):
         folder = folder_of(search)
         library, settings = engine_of(folder), folder.settings.search
-        with monkeypatch.context() as patch:
-            patch.setattr(engine, "why_not_packed", lambda _: "this is a test")
-            pytorch = engine_of(folder)
+        pytorch = Engine(folder.model, folder=folder, choice="pytorch")
         for request in requests(folder, prefixed)[3:8]:
             (expected,) = library.decode([request], settings)
             traced = [tested.trace(request, settings) for tested in (library, pytorch)]
@@ -98,6 +108,37 @@ def test_engine_decodes_after_a_fork() -> None:
     os.close(writer)
     assert os.read(reader, 4) == b"same"
     os.waitpid(child, 0)
+
+
+def calls_of_the_engine(tested: Engine, asked: list[DecodeRequest], settings: SearchSettings) -> int:
+    """Count the calls of Python's functions that decide which engine decodes."""
+    files, calls = {engine.__file__, known_model.__file__, monkey_patches.__file__}, list[str]()
+
+    def profile(frame: FrameType, event: str, _: Any) -> None:
+        if event == "call" and frame.f_code.co_filename in files:
+            calls.append(frame.f_code.co_name)
+
+    sys.setprofile(profile)
+    try:
+        tested.decode(asked, settings)
+    finally:
+        sys.setprofile(None)
+    return len(calls)
+
+
+def test_a_private_model_is_not_compared() -> None:
+    """A call of an engine whose model nobody has takes a handful of calls, however many lines and weights there are."""
+    folder = folder_of(GREEDY)
+    asked, settings = requests(folder, False), folder.settings.search
+    private, shared = Engine(folder.model, folder=folder, is_private=True), engine_of(folder)
+    for tested in (private, shared):
+        tested.decode(asked, settings)  # packs the weights
+    (few, many), compared = (
+        [calls_of_the_engine(private, part, settings) for part in (asked[:1], asked)],
+        calls_of_the_engine(shared, asked, settings),
+    )
+    assert few == many <= 7
+    assert compared > 100
 
 
 def test_changed_weights_are_packed_again() -> None:

@@ -11,7 +11,7 @@ from small import folder
 
 from regard.model_folder import load_folder
 from regard.pipeline import AlignmentChoice, RuntimeTranslator, Translator, load_translator
-from regard.runtime.engine import pack_model, why_not_packed
+from regard.runtime.engine import EngineName, pack_model, why_not_packed
 from regard.runtime.engine.runtime_file import runtime_file
 
 Maker = Callable[..., tuple[Translator, RuntimeTranslator]]
@@ -36,10 +36,9 @@ def maker(new_folder: Callable[[], Path]) -> Maker:
             values = {"precision": precision, "search": json.loads(model.settings.search.model_dump_json())}
             file = path.with_suffix(".regard")
             file.write_bytes(runtime_file(model, pack_model(model.model, precision), aligned, values))
-            translator = load_translator(path, precision=precision)
+            reference: EngineName = "pytorch" if precision == "float32" else "auto"
+            translator = load_translator(path, precision=precision, engine=reference)
             translator.choice = aligned
-            if precision == "float32":
-                translator.engine.reason = "the reference is PyTorch's search"
             made[key] = translator, RuntimeTranslator(file, threads=2)
         return made[key]
 

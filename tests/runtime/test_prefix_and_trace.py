@@ -119,8 +119,7 @@ def test_prefixes_that_cannot_be_are_refused(make: Maker) -> None:
 def test_the_search_is_recorded_as_by_the_translator(make: Maker, encoder: str, decoder: str, beam: int) -> None:
     """The float32 file against PyTorch: hypotheses, candidates, their order, log-probabilities and fates."""
     _, runtime = make(encoder, decoder)
-    translator = load_translator(runtime.model.path.with_suffix(""))
-    translator.engine.reason = "PyTorch is compared with"
+    translator = load_translator(runtime.model.path.with_suffix(""), engine="pytorch")
     for line in SENTENCES[::2]:
         for constraints in (Constraints(), Constraints(prefix="book 나는")):
             _, expected = translator.trace(line, constraints, beam=beam)
@@ -143,8 +142,7 @@ def test_the_search_is_recorded_as_by_the_translator(make: Maker, encoder: str, 
 def test_what_is_written_is_recorded_though_others_are_likelier(make: Maker, kind: str) -> None:
     """Copy tokens are none of the likeliest where a line would end without them."""
     _, runtime = make(kind, kind, copy_tokens=4)
-    translator = load_translator(runtime.model.path.with_suffix(""))
-    translator.engine.reason = "PyTorch is compared with"
+    translator = load_translator(runtime.model.path.with_suffix(""), engine="pytorch")
     for line in (f"{SENTENCES[0]}{COPY_CHARACTERS[0]}", f"{COPY_CHARACTERS[1]} {SENTENCES[2]}{COPY_CHARACTERS[0]}"):
         _, expected = translator.trace(line, Constraints(), beam=3)
         translation, steps = runtime.trace(line, Constraints(), beam=3)

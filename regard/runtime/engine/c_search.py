@@ -38,7 +38,7 @@ class LibraryModel:
         self._model = runtime.RuntimeModel.from_memory(runtime_file(folder, packed, None, {}, reads_text=False))
         self._max_source, self._max_steps = position_counts(folder.settings.search, packed.max_target)
         self._vocabulary, self._is_bfloat16 = folder.tokenizer.target, packed.precision == "bfloat16"
-        self._encoder: Any = None if packed.programs.encoder else packed.model.encoder  # that PyTorch runs
+        self._encoder: Any = None if packed.programs.encoder else packed.model.encoder  # that PyTorch runs, as it is
         self._tables: WeakKeyDictionary[BannedPhrase, tuple[Array, Array]] = WeakKeyDictionary()
 
     def why_not(self, requests: Sequence[DecodeRequest], settings: SearchSettings, rules: Sequence[Rule]) -> str | None:

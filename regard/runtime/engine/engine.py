@@ -5,44 +5,82 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Literal
 
 import torch
 
 from regard.common.errors import UsageError
+from regard.common.monkey_patches import definitions
 from regard.model_folder import ModelFolder
 from regard.models import Batch, Ensemble, Model
 from regard.runtime.engine.c_search import LibraryModel
 from regard.runtime.engine.continuous_batching import DecodeRequest, decode_requests, stream
-from regard.runtime.engine.packed_model import pack_model, why_not_packed
+from regard.runtime.engine.known_model import classes_of, computed_parts, fingerprint, why_changed, why_intercepted
+from regard.runtime.engine.packed_model import pack_model, runs_encoder, why_not_packed
 from regard.runtime.engine.program import Precision
 from regard.search import Hypothesis, Rule, SearchSettings, SuppressTokens
 from regard.search.search_steps import SearchStep
 from regard.search.search_trace import trace_search
 
+EngineName = Literal["auto", "library", "pytorch"]
+"""Which engine decodes; auto: the C library if it can, else PyTorch."""
+
 
 class Engine:
     """Decodes with the C library on a CPU; what that cannot do (GPUs, ensembles, some variants) with PyTorch.
 
-    Both find the same hypotheses. `precision` is that of weights and products; PyTorch's is float32. `folder`: the
-    model with its tokenizer and settings, which the library needs. Threads are torch.get_num_threads(). Raises
-    UsageError for what machine or model lacks.
+    Both find the same hypotheses, and what decodes is the model as it is at each call. The library computes only what
+    it knows to be the same: the classes and attributes that `build` gives a model, without hooks or patches, while
+    nothing records it (`known_model`). Weights that only the engine has cannot change. Once `model` was asked for, or
+    if the model came from elsewhere, all weights are compared by their checksum at each call.
+
+    `precision` is that of weights and products; PyTorch's is float32. `folder`: the model with its tokenizer and
+    settings, which the library needs. `choice`: the engine to use. `is_private`: nobody else has the model. Threads are
+    torch.get_num_threads(). Raises UsageError for what machine or model lacks.
     """
 
     def __init__(
-        self, model: Model | Ensemble, precision: Precision = "float32", folder: ModelFolder | None = None
+        self,
+        model: Model | Ensemble,
+        precision: Precision = "float32",
+        folder: ModelFolder | None = None,
+        choice: EngineName = "auto",
+        is_private: bool = False,
     ) -> None:
-        self.model, self.precision, self._folder = model, precision, folder
-        self.reason = why_not_packed(model)
-        if self.reason is None and folder is None:
-            self.reason = "the engine was given no tokenizer"
-        self._why_pytorch = self.reason
-        self._parts = list(model.modules())  # to walk them takes as long as some of the steps of a sentence
+        self.precision = precision
+        self.choice = choice
+        self._model = model
+        self._folder = folder
+        self._is_private = is_private
+        self._built_reason = self._why_not_built()
+        self._why_pytorch = self._built_reason
+        self._classes: tuple[type, ...] = ()
+        if isinstance(model, Model) and self._built_reason is None:
+            self._classes = classes_of(computed_parts(model, runs_encoder(model)).values())
+        self._definitions = definitions(self._classes)
         self._library: LibraryModel | None = None
         self._abandoned: list[LibraryModel] = []
-        self._versions: list[tuple[int, int]] = []
+        self._unpackable: str | None = None
+        self._fingerprint: list[int] = []
         self._process = os.getpid()
         self._lock = threading.Lock()
-        self._check_precision(self.reason)
+        if is_private:
+            model.eval()
+        self._check_choice(self._built_reason)
+
+    @property
+    def model(self) -> Model | Ensemble:
+        """The model that is decoded. Whoever has it may change it, so that it is compared with itself at each call."""
+        self._is_private = False
+        return self._model
+
+    def with_model(self, model: Model | Ensemble) -> Engine:
+        """Return an engine of the same precision and choice for another model."""
+        folder = None
+        if isinstance(model, Model) and self._folder is not None:
+            folder = replace(self._folder, model=model)
+        return Engine(model, self.precision, folder, self.choice)
 
     def decode(
         self, requests: Sequence[DecodeRequest], settings: SearchSettings, rules: Sequence[Rule] = (SuppressTokens(),)
@@ -51,7 +89,7 @@ class Engine:
         with self._lock:
             if library := self._library_for(requests, settings, rules):
                 return library.decode(requests, settings, torch.get_num_threads())
-            return decode_requests(self.model, requests, settings, rules)
+            return decode_requests(self._model, requests, settings, rules)
 
     def stream(
         self, request: DecodeRequest, settings: SearchSettings, rules: Sequence[Rule] = (SuppressTokens(),)
@@ -64,7 +102,7 @@ class Engine:
             if library := self._library_for([request], settings, rules):
                 steps = library.stream(request, settings, torch.get_num_threads())
             else:
-                steps = stream(self.model, request, settings, rules)
+                steps = stream(self._model, request, settings, rules)
         while True:
             with self._lock:
                 ids = next(steps, None)
@@ -77,24 +115,28 @@ class Engine:
         with self._lock, torch.inference_mode():
             if library := self._library_for([request], settings, (SuppressTokens(),)):
                 return library.trace(request, settings, torch.get_num_threads())
-            source = self.model.encode(Batch.of([request.source], self.model.device))
-            return trace_search(self.model, source, request.task, settings)
+            source = self._model.encode(Batch.of([request.source], self._model.device))
+            return trace_search(self._model, source, request.task, settings)
 
     def evaluate(self) -> None:
-        """Put the model into evaluation mode, if a part of it is not."""
-        if any(part.training for part in self._parts):
-            self.model.eval()
+        """Put the model into evaluation mode, if a part of it is not; nobody can have changed that of a private one."""
+        if not self._is_private and any(part.training for part in self._model.modules()):
+            self._model.eval()
 
     def prepare(self) -> None:
         """Pack the weights now, so that the first sentence need not wait."""
         with self._lock:
-            self._repack()
+            self._why_pytorch = self._why_not_now() or self._pack()
 
     def describe(self) -> str:
-        """Name what decodes, or decoded the last requests, and its precision, for a person."""
-        if self._why_pytorch is None:
-            return f"C library, {self.precision}"
-        return f"PyTorch, {self.precision} ({self._why_pytorch})"
+        """Name what decodes, or decoded the last requests, and its precision, for a person.
+
+        Also why, if PyTorch does, and whether the weights are compared at each call.
+        """
+        if self._why_pytorch is not None:
+            return f"PyTorch, {self.precision} ({self._why_pytorch})"
+        checked = "" if self._is_private else " (all weights are compared at each call, since `model` was handed out)"
+        return f"C library, {self.precision}{checked}"
 
     def _library_for(
         self, requests: Sequence[DecodeRequest], settings: SearchSettings, rules: Sequence[Rule]
@@ -103,34 +145,67 @@ class Engine:
 
         Raises UsageError if PyTorch would, and was asked for another precision than its own.
         """
-        self._repack()
-        self._why_pytorch = self.reason
-        if self._library is not None and self.reason is None:
+        self._why_pytorch = self._why_not_now() or self._pack()
+        if self._why_pytorch is None and self._library is not None:
             self._why_pytorch = self._library.why_not(requests, settings, rules)
-        self._check_precision(self._why_pytorch)
+        self._check_choice(self._why_pytorch)
         return None if self._why_pytorch else self._library
 
-    def _check_precision(self, reason: str | None) -> None:
-        """Raise UsageError if only PyTorch could decode, whose precision is float32."""
-        if reason is not None and self.precision != "float32":
+    def _check_choice(self, reason: str | None) -> None:
+        """Raise UsageError if only PyTorch could decode, and the library or a precision of its own was asked for."""
+        if reason is None:
+            return
+        if self.precision != "float32":
             raise UsageError(f"precision {self.precision} needs the C library, and {reason}; take `precision=float32`")
+        if self.choice == "library":
+            raise UsageError(f"`engine=library`: {reason}; take `engine=auto`, and PyTorch decodes")
 
-    def _repack(self) -> None:
-        """Pack the weights, again if they have changed since or this process is a fork.
+    def _why_not_built(self) -> str | None:
+        """Return why the library cannot decode a model that was built like this; None if it can."""
+        if self.choice == "pytorch":
+            return "`engine=pytorch` was asked for"
+        if (reason := why_not_packed(self._model)) is not None:
+            return reason
+        return "the engine was given no tokenizer" if self._folder is None else None
+
+    def _why_not_now(self) -> str | None:
+        """Return why the library cannot decode the model as it is at this moment; None if it can."""
+        if self._is_private and self._built_reason is not None:
+            return self._built_reason
+        if (reason := why_intercepted(self._model)) is not None:
+            return reason
+        # Equal classes are compared without a call of Python; `why_not_packed` looks into those that are not.
+        are_defined = [*map(vars, self._classes)] == self._definitions
+        if self._is_private and are_defined:
+            return None
+        if (reason := self._why_not_built()) is not None:
+            return reason
+        model, folder = self._packable()
+        return None if self._is_private else why_changed(model, folder, runs_encoder(model))
+
+    def _packable(self) -> tuple[Model, ModelFolder]:
+        """Return the model with its folder, as packing needs them."""
+        assert isinstance(self._model, Model), "an ensemble is not packed"
+        assert self._folder is not None, "without a tokenizer nothing is packed"
+        return self._model, self._folder
+
+    def _pack(self) -> str | None:
+        """Pack the weights, again if they have changed since or this process is a fork; return why it cannot be done.
 
         A model from before the fork is kept, unused: it has threads that do not exist here, and freeing it would hang.
         """
-        if self.reason is not None or self._folder is None:
-            return
         if self._process != os.getpid():
             self._abandoned += [self._library] if self._library else []
             self._library, self._process = None, os.getpid()
-        weights = (weight for part in self._parts for weight in part._parameters.values() if weight is not None)
-        versions = [(id(weight), weight._version) for weight in weights]
-        if self._library is None or versions != self._versions:
-            assert isinstance(self.model, Model), "an ensemble is not packed"
+        if self._is_private and (self._library or self._unpackable):
+            return self._unpackable
+        model, folder = self._packable()
+        checksums = [] if self._is_private else fingerprint(model, runs_encoder(model))
+        is_new = self._library is None and self._unpackable is None
+        if is_new or self._is_private or checksums != self._fingerprint:
+            self._library, self._unpackable, self._fingerprint = None, None, checksums
             try:
-                self._library = LibraryModel(self._folder, pack_model(self.model, self.precision))
+                self._library = LibraryModel(folder, pack_model(model, self.precision))
             except ValueError as problem:  # a vocabulary that the library cannot hold
-                self.reason, self._library = str(problem), None
-            self._versions = versions
+                self._unpackable = str(problem)
+        return self._unpackable

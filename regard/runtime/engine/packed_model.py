@@ -7,11 +7,12 @@ from typing import Any
 
 import torch
 
-from regard.models import Ensemble, Model
+from regard.models import Encoder, Ensemble, Model
 from regard.models.convolutional import ConvolutionalDecoder, ConvolutionalEncoder
 from regard.models.recurrent import NoAttentionDecoder, RecurrentDecoder, RecurrentEncoder
 from regard.models.transformer import TransformerDecoder, TransformerEncoder
 from regard.runtime.engine import convolutional, recurrent, transformer
+from regard.runtime.engine.known_model import computed_parts, why_foreign
 from regard.runtime.engine.program import Builder, EncoderProgram, Precision, Program, check_layout
 from regard.runtime.native import why_unavailable
 
@@ -22,14 +23,14 @@ def why_not_packed(model: Model | Ensemble) -> str | None:
         return "an ensemble is averaged by PyTorch"
     if (reason := why_unavailable()) is not None:
         return f"the native kernels are not available: {reason}"
+    if type(model) is not Model:
+        return f"the model is a {type(model).__qualname__}, and the native kernels know those that `build` makes, whole"
     if (device := model.device).type != "cpu":
         return f"the model is on {device}, and the native kernels run on the CPU"
-    if type(model) is not Model:
-        return "the weights are sharded over processes, and the native kernels need them whole"
     family = _family(model)
     if family is None:
         return f"a {type(model.decoder).__name__} has no program for the native kernels"
-    return family.why_not(model.decoder)  # type: ignore[no-any-return]
+    return family.why_not(model.decoder) or why_foreign(computed_parts(model, runs_encoder(model)))
 
 
 def pack_model(model: Model, precision: Precision = "float32") -> PackedModel:
@@ -45,7 +46,8 @@ def pack_model(model: Model, precision: Precision = "float32") -> PackedModel:
         family, sizes, initial = _family(model), model.encoder.sizes, None
         memory = family.memory_program(decoder, sizes.size, sizes.embedding, precision)
         step, features, block = family.step_program(decoder, precision)
-        encoder = _encoder_program(model, precision)
+        encoder_family = _encoder_family(model.encoder)
+        encoder = encoder_family and encoder_family.encoder_program(model.encoder, precision)
         output = decoder.output
         top = Builder(precision)
         V, D = output.weight.shape
@@ -67,16 +69,18 @@ def _family(model: Model) -> Any:
     return families.get(type(model.decoder))
 
 
-def _encoder_program(model: Model, precision: Precision) -> EncoderProgram | None:
-    """Build the encoder's program; None if PyTorch has to encode."""
-    encoder = model.encoder
-    if isinstance(encoder, TransformerEncoder) and transformer.why_not(encoder) is None:
-        return transformer.encoder_program(encoder, precision)
-    if isinstance(encoder, RecurrentEncoder) and encoder.cell in recurrent.CELLS:
-        return recurrent.encoder_program(encoder, precision)
-    if isinstance(encoder, ConvolutionalEncoder):
-        return convolutional.encoder_program(encoder, precision)
-    return None
+def _encoder_family(encoder: Encoder) -> Any:
+    """Return the module with the program of an encoder; None if PyTorch has to encode."""
+    if type(encoder) is TransformerEncoder and transformer.why_not(encoder) is None:
+        return transformer
+    if type(encoder) is RecurrentEncoder and encoder.cell in recurrent.CELLS:
+        return recurrent
+    return convolutional if type(encoder) is ConvolutionalEncoder else None
+
+
+def runs_encoder(model: Model) -> bool:
+    """Return whether the library computes the encoder, too; else PyTorch does, in the module that the model has."""
+    return _encoder_family(model.encoder) is not None
 
 
 @dataclass(frozen=True)

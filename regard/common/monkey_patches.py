@@ -11,8 +11,6 @@ from typing import TypeVar
 C = TypeVar("C", bound=type)
 
 _DEFINITIONS: dict[type, dict[str, object]] = {}
-_INCIDENTAL = frozenset({"__annotations__", "__annotations_cache__", "__doc__", "_abc_impl"})
-"""Attributes that Python itself adds or fills, and that no call depends on."""
 
 
 def as_defined(cls: C) -> C:
@@ -26,17 +24,18 @@ def has_definition(cls: type) -> bool:
     return cls in _DEFINITIONS
 
 
-def definitions(classes: Iterable[type]) -> list[dict[str, object]]:
-    """Return the attributes of decorated classes as they were defined."""
-    return [_DEFINITIONS[cls] for cls in classes]
+def are_as_defined(classes: Iterable[type]) -> bool:
+    """Return whether decorated classes have the attributes that they were defined with."""
+    # In one expression without a call of Python's for each: this is asked for each call of a translator.
+    return [*map(vars, classes)] == [*map(_DEFINITIONS.__getitem__, classes)]
 
 
 def find_patch(classes: Iterable[type]) -> str | None:
-    """Return the name of an attribute of these decorated classes that was patched, such as `Attention.forward`."""
+    """Return the name of an attribute of decorated classes that was patched, such as `Attention.forward`."""
     for cls in classes:
         now = vars(cls)
         defined = _DEFINITIONS[cls]
-        for name in {*now, *defined} - _INCIDENTAL:
+        for name in sorted({*now, *defined}):
             if name not in now or name not in defined or now[name] is not defined[name]:
                 return f"{cls.__name__}.{name}"
     return None

@@ -18,6 +18,7 @@ from regard.interchange.parity import Parity, best_targets, check_new
 from regard.interchange.probe_sentences import real_sentences
 from regard.model_folder import CONFIG, ModelFolder, load_folder, model_fingerprint
 from regard.models import ModelSettings, ctranslate2_obstacles
+from regard.runtime.engine.known_model import own_classes
 from regard.search import SearchSettings
 from regard.search.forced_decoding import force_decode
 
@@ -54,7 +55,7 @@ def export(folder: Path, out: Path, precision: Precision = "float32", source: Pa
     # Taken before the weights are read: if they change meanwhile, the notes do not name them.
     fingerprint = model_fingerprint(folder) if (folder / CONFIG).is_file() else ""
     model = load_folder(folder)
-    ExportError.raise_all(ctranslate2_obstacles(model.settings.model))
+    ExportError.raise_all([*ctranslate2_obstacles(model.settings.model), *own_classes(model.model)])
     check_new(out)
     sentences, origin = real_sentences(folder, model.tokenizer.source, source)
     notes = {"fingerprint": fingerprint, "precision": precision, "max_source": POSITIONS}

@@ -38,6 +38,7 @@ from regard.model_folder import (
     save_weights,
 )
 from regard.models import Batch, build, count_parameters, huggingface_obstacles
+from regard.runtime.engine.known_model import own_classes
 from regard.search import SearchSettings
 
 CONFIG, GENERATION, TOKENIZER = "config.json", "generation_config.json", "tokenizer_config.json"
@@ -60,7 +61,9 @@ def export(folder: Path, out: Path, source: Path | None = None) -> Parity:
     """
     import_transformers()
     model = load_folder(folder)
-    ExportError.raise_all(huggingface_obstacles(model.settings.model, model.settings.tokenizer.joint))
+    ExportError.raise_all(
+        [*huggingface_obstacles(model.settings.model, model.settings.tokenizer.joint), *own_classes(model.model)]
+    )
     check_new(out)
     sentences, origin = real_sentences(folder, model.tokenizer.source, source)
     with atomic_folder(out) as folder_beside:

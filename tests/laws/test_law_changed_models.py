@@ -338,7 +338,7 @@ def test_a_registered_subclass_decodes_as_itself(settings: Any, monkeypatch: pyt
     actual = engine.decode(asked, folder.settings.search)
     assert_same(actual, reference(folder, asked))
     assert actual != reference(before, asked)
-    assert "Own, a class that has no program" in engine.describe() or "Own has no program" in engine.describe()
+    assert "Own, a class that only PyTorch can run" in engine.describe() or "Own has no program" in engine.describe()
 
 
 @pytest.mark.parametrize("settings", kinds())
@@ -357,7 +357,7 @@ def test_a_watched_model_decodes_by_pytorch_and_is_recorded(settings: Any) -> No
 
 
 def test_a_patch_is_noticed_though_nobody_was_given_the_model(monkeypatch: pytest.MonkeyPatch) -> None:
-    folder = next(item for kind in kinds(reads=["text"]) if is_packed(item := family(kind.values[0])))
+    folder = family(packed_families()[0])
     engine, asked = Engine(folder.model, folder=folder, is_private=True), requests(folder)[1:7]
     settings = folder.settings.search
     before = engine.decode(asked, settings)
@@ -369,8 +369,17 @@ def test_a_patch_is_noticed_though_nobody_was_given_the_model(monkeypatch: pytes
     assert engine.describe() == "C library, float32"
 
 
+def test_what_other_packages_add_to_pytorch_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The package transformers gives nn.Module a method more."""
+    monkeypatch.setattr(nn.Module, "smart_apply", lambda self: self, raising=False)
+    folder = family(packed_families()[0])
+    engine = Engine(folder.model, folder=folder)
+    engine.decode(requests(folder)[:2], folder.settings.search)
+    assert engine.describe().startswith("C library")
+
+
 def test_another_model_in_place_of_the_first_is_decoded() -> None:
-    folder = next(item for kind in kinds(reads=["text"]) if is_packed(item := family(kind.values[0])))
+    folder = family(packed_families()[0])
     translator = regard.Translator(folder.model, folder.tokenizer, folder.settings)
     (before,) = translator.translate("w1 w2 w3", max_length=4)
     other: Model = copy.deepcopy(folder.model)

@@ -11,12 +11,18 @@ from typing import Literal
 import torch
 
 from regard.common.errors import UsageError
-from regard.common.monkey_patches import definitions
 from regard.model_folder import ModelFolder
-from regard.models import Batch, Ensemble, Model
+from regard.models import Batch, EncoderSizes, Ensemble, Model
 from regard.runtime.engine.c_search import LibraryModel
 from regard.runtime.engine.continuous_batching import DecodeRequest, decode_requests, stream
-from regard.runtime.engine.known_model import classes_of, computed_parts, fingerprint, why_changed, why_intercepted
+from regard.runtime.engine.known_model import (
+    Classes,
+    build_parts,
+    computed_parts,
+    fingerprint,
+    why_changed,
+    why_intercepted,
+)
 from regard.runtime.engine.packed_model import pack_model, runs_encoder, why_not_packed
 from regard.runtime.engine.program import Precision
 from regard.search import Hypothesis, Rule, SearchSettings, SuppressTokens
@@ -55,10 +61,11 @@ class Engine:
         self._is_private = is_private
         self._built_reason = self._why_not_built()
         self._why_pytorch = self._built_reason
-        self._classes: tuple[type, ...] = ()
+        self._classes = Classes((), ())
         if isinstance(model, Model) and self._built_reason is None:
-            self._classes = classes_of(computed_parts(model, runs_encoder(model)).values())
-        self._definitions = definitions(self._classes)
+            self._classes = Classes.of(computed_parts(model, runs_encoder(model)).values())
+        self._built: dict[str, torch.nn.Module] = {}
+        self._built_kind: tuple[EncoderSizes, bool] | None = None
         self._library: LibraryModel | None = None
         self._abandoned: list[LibraryModel] = []
         self._unpackable: str | None = None
@@ -174,14 +181,20 @@ class Engine:
             return self._built_reason
         if (reason := why_intercepted(self._model)) is not None:
             return reason
-        # Equal classes are compared without a call of Python; `why_not_packed` looks into those that are not.
-        are_defined = [*map(vars, self._classes)] == self._definitions
-        if self._is_private and are_defined:
+        if self._is_private and self._classes.are_as_defined():
             return None
         if (reason := self._why_not_built()) is not None:
             return reason
+        return None if self._is_private else self._why_changed()
+
+    def _why_changed(self) -> str | None:
+        """Return in which way the model is not what its settings build; None if it is."""
         model, folder = self._packable()
-        return None if self._is_private else why_changed(model, folder, runs_encoder(model))
+        kind = (model.encoder.sizes, runs_encoder(model))
+        if kind != self._built_kind:
+            self._built = build_parts(folder, *kind)
+            self._built_kind = kind
+        return why_changed(model, self._built)
 
     def _packable(self) -> tuple[Model, ModelFolder]:
         """Return the model with its folder, as packing needs them."""

@@ -9,22 +9,24 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Iterator
 from itertools import zip_longest
-from typing import Any
+from operator import attrgetter
+from typing import Any, NamedTuple
 
 import torch
 from torch import nn
 from torch.nn.modules import module as torch_module
-from torch.nn.modules.rnn import RNNBase
 from torch.overrides import _get_current_function_mode_stack
 from torch.utils._device import DeviceContext
 
 from regard.attention.recorder import are_watched
-from regard.common.monkey_patches import as_defined, find_patch, has_definition
+from regard.common.monkey_patches import are_as_defined, find_patch, has_definition
 from regard.model_folder import ModelFolder, without_weights
-from regard.models import DECODERS, ENCODERS, Model
+from regard.models import DECODERS, ENCODERS, EncoderSizes, Model
 from regard.runtime.native import checksum_at
 
-_TORCH_CLASSES = (nn.Module, nn.Linear, nn.LayerNorm, nn.Identity, nn.ModuleList, RNNBase, nn.RNN, nn.GRU, nn.LSTM)
+_METHODS = ("forward", "__call__", "_call_impl", "_wrapped_call_impl", "__getattr__")
+"""Methods of PyTorch's modules that a forward pass calls. Other packages add further ones, which change nothing."""
+_methods = attrgetter(*_METHODS)
 _OF_EVERY_MODULE = frozenset(vars(nn.Module()))
 """Attributes that hold parameters, modules and hooks; these are compared by themselves."""
 _FORWARD_HOOKS = ("_forward_hooks", "_forward_pre_hooks")
@@ -33,15 +35,46 @@ _FLAT = "_flat_weight"
 
 
 def _is_original(cls: type) -> bool:
-    """Return whether the methods by which PyTorch calls a class of its own come from the file that defines it."""
-    methods = [vars(cls)[name] for name in ("forward", "__call__") if name in vars(cls)]
+    """Return whether the methods of a class of PyTorch's come from the file that defines it."""
+    methods = [vars(cls)[name] for name in _METHODS if name in vars(cls)]
     file = sys.modules[cls.__module__].__file__
     return all(getattr(method, "__code__", None) and method.__code__.co_filename == file for method in methods)
 
 
-for _cls in _TORCH_CLASSES:
-    if _is_original(_cls):  # Regard is imported late, after whatever its user does to PyTorch
-        as_defined(_cls)
+# Regard is imported late, after whatever its user does to PyTorch.
+_OF_TORCH: dict[type, tuple[Any, ...]] = {
+    cls: _methods(cls)
+    for cls in (nn.Module, nn.Linear, nn.LayerNorm, nn.Identity, nn.ModuleList, nn.RNN, nn.GRU, nn.LSTM)
+    if _is_original(cls)
+}
+"""Classes of PyTorch that models are made of, with the methods that they had when this module was imported."""
+
+
+class Classes(NamedTuple):
+    """The classes of the modules that the library computes, and their bases: Regard's own, and PyTorch's."""
+
+    own: tuple[type, ...]
+    of_torch: tuple[type, ...]
+
+    @classmethod
+    def of(cls, parts: Iterable[nn.Module]) -> Classes:
+        """Return the classes of all modules of some parts of a model."""
+        kinds = {type(module) for part in parts for module in part.modules()} | {Model}
+        bases = {base for kind in kinds for base in kind.__mro__}
+        ordered = sorted(bases, key=lambda base: base.__qualname__)
+        return cls(tuple(filter(has_definition, ordered)), tuple(base for base in ordered if base in _OF_TORCH))
+
+    def are_as_defined(self) -> bool:
+        """Return whether no method that the library stands for was replaced."""
+        of_torch = [*map(_methods, self.of_torch)] == [*map(_OF_TORCH.__getitem__, self.of_torch)]
+        return of_torch and are_as_defined(self.own)
+
+    def find_patch(self) -> str | None:
+        """Return the name of a method that was replaced."""
+        if (patch := find_patch(self.own)) is not None:
+            return patch
+        patched = (cls.__name__ for cls in self.of_torch if _methods(cls) != _OF_TORCH[cls])
+        return next((f"a method of {name}" for name in patched), None)
 
 
 def computed_parts(model: Model, runs_encoder: bool) -> dict[str, nn.Module]:
@@ -50,40 +83,46 @@ def computed_parts(model: Model, runs_encoder: bool) -> dict[str, nn.Module]:
     return {"encoder": model.encoder, **parts} if runs_encoder else parts
 
 
-def classes_of(parts: Iterable[nn.Module]) -> tuple[type, ...]:
-    """Return the classes of all modules, and their bases, whose methods the library stands for."""
-    kinds = {type(module) for part in parts for module in part.modules()} | {Model}
-    bases = {base: None for kind in sorted(kinds, key=lambda kind: kind.__qualname__) for base in kind.__mro__}
-    return tuple(base for base in bases if has_definition(base))
-
-
 def why_foreign(parts: dict[str, nn.Module]) -> str | None:
     """Return which module of these parts is of a class that the library does not know, or was patched."""
     for name, module in _named_modules(parts):
-        if not has_definition(type(module)):
-            return f"{name} is a {type(module).__qualname__}, a class that has no program"
-    patch = find_patch(classes_of(parts.values()))
+        if not has_definition(type(module)) and type(module) not in _OF_TORCH:
+            return f"{name} is a {type(module).__qualname__}, a class that only PyTorch can run"
+    patch = Classes.of(parts.values()).find_patch()
     return None if patch is None else f"{patch} was replaced"
 
 
-def why_changed(model: Model, folder: ModelFolder, runs_encoder: bool) -> str | None:
-    """Return in which way a model is no longer what its settings build, in modules, hooks or attributes.
+def own_classes(model: Model) -> list[str]:
+    """Return which part of a model is of a class of its user's, which no other toolkit has, if one is."""
+    reason = why_foreign(computed_parts(model, runs_encoder=True))
+    return [] if reason is None else [reason]
 
-    Weights may differ: they are packed as they are.
+
+def build_parts(folder: ModelFolder, sizes: EncoderSizes, runs_encoder: bool) -> dict[str, nn.Module]:
+    """Build the computed parts of a model from its settings, without weights, for `why_changed`.
+
+    `sizes`: those of the encoder that the model has.
     """
     settings, tokenizer = folder.settings.model, folder.tokenizer
-    parts = computed_parts(model, runs_encoder)
-    built: dict[str, nn.Module] = {}
     with without_weights():
-        decoder = DECODERS[type(settings.decoder)]
-        built["decoder"] = decoder(settings.decoder, len(tokenizer.target), model.encoder.sizes)
+        parts: dict[str, nn.Module] = {
+            "decoder": DECODERS[type(settings.decoder)](settings.decoder, len(tokenizer.target), sizes)
+        }
         if runs_encoder:
-            built["encoder"] = ENCODERS[type(settings.encoder)](settings.encoder, len(tokenizer.source))
+            parts["encoder"] = ENCODERS[type(settings.encoder)](settings.encoder, len(tokenizer.source))
+    return parts
+
+
+def why_changed(model: Model, built: dict[str, nn.Module]) -> str | None:
+    """Return in which way a model is no longer what its settings build, in modules, hooks or attributes.
+
+    Weights may differ: they are packed as they are. `built`: parts that `build_parts` returns.
+    """
     if difference := _difference("the model", model, Model(model.encoder, model.decoder)):
         return difference
-    for name, part in parts.items():
-        own_modules = part.named_modules(prefix=name)
-        wanted_modules = built[name].named_modules(prefix=name)
+    for name, wanted_part in built.items():
+        own_modules = getattr(model, name).named_modules(prefix=name)
+        wanted_modules = wanted_part.named_modules(prefix=name)
         pairs = zip_longest(own_modules, wanted_modules, fillvalue=("", None))
         for (own_name, own), (wanted_name, wanted) in pairs:
             if own_name != wanted_name or own is None or wanted is None:

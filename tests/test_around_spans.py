@@ -9,6 +9,7 @@ import pytest
 from small import SENTENCES, folder
 
 from regard.common.errors import LineError, LineWarning, UsageError
+from regard.data.casing import CaseReader
 from regard.data.copy_tokens import COPY_CHARACTERS
 from regard.data.mnemonics import insert_mnemonic
 from regard.data.spans import differing_spans
@@ -160,9 +161,11 @@ def test_only_what_is_said_of_the_translation_that_is_taken_is_a_warning() -> No
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         first, second = translate_around_spans(
-            ["at 20 now", "go"], translate, True, [True, True], "", lambda text: [*map(ord, text)]
+            ["at 20 now", "go"], translate, True, [True, True], "", CaseReader(("", ""), lambda text: [*map(ord, text)])
         )
     assert (first.text, second.text, first.repetition, caught) == ("at 20 now", "go", None, [])
     assert translated == ["at 20 now", "go", "at now"]
     with pytest.warns(LineWarning, match=r"repeats '2' 9 times|lacks '20'"):
-        translate_around_spans(["at 20 now"], translate, False, [True], "", lambda text: [len(text)])
+        translate_around_spans(
+            ["at 20 now"], translate, False, [True], "", CaseReader(("", ""), lambda text: [len(text)])
+        )

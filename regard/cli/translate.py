@@ -292,10 +292,12 @@ def _input(
 
 def _constraint_encoder(run: Path, constraints: Constraints, limits: SearchSettings) -> ConstraintEncoder:
     """Load what tokenises constraints, before the model is; raises UsageError if `constraints` cannot be met."""
+    from regard.data.letter_case import letter_case
     from regard.model_folder import load_settings, load_tokenizer
     from regard.search import ConstraintEncoder, check_constraints
 
-    encoder = ConstraintEncoder(load_tokenizer(run, load_settings(run)).target)
+    settings = load_settings(run)
+    encoder = ConstraintEncoder(load_tokenizer(run, settings).target, letter_case(settings.languages.target))
     check_constraints([constraints], encoder, limits)
     return encoder
 

@@ -2,45 +2,105 @@
 
 from __future__ import annotations
 
+import math
 import re
+from collections.abc import Sequence
+from itertools import accumulate, pairwise
 from typing import NamedTuple
 
+from regard.data.letter_case import LONGEST_WORD, PLAIN, LetterCase, letter_case
 from regard.data.mnemonics import Encode
+from regard.data.text import nfc
 
 TITLE_WORDS, TITLE_SHARE = 4, 0.75
 """Words of a line, and the share of them with a capital, from which on it is a title and no name or label."""
-_WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")
-_START = re.compile(r"(?:\A[\W\d_]*|[.!?…][^\w\s]{0,4}\s{1,4}[^\w\s]{0,4})[^\W\d_]")
-_CODE = re.compile(r"\s*>>\w+<<")
+LANGUAGE_CODE = re.compile(r"\s*>>([\w-]+)<<")
+"""Code of the target language, which a line for a model of many begins with."""
+_WORD = re.compile("[^\\W\\d_]+(?:(?:['’](?=[^\\W\\d_])|[\u0300-\u036f]+)[^\\W\\d_]*)*")
+_START = re.compile(
+    r"(\A[\W\d_]*?|[.!?…][^\w\s]{0,4}\s{1,4}[^\w\s]{0,4}?)"
+    "(['’]?[^\\W\\d_](?:[^\\W\\d_]|[\u0300-\u036f])*(?:[\\s-]+\\w+)?)"
+)
+"""What stands before the first word of a sentence, and this word with the next one."""
+_CACHED = 10_000
+"""Most words whose known letters are kept."""
 
 
 class KnownCase(NamedTuple):
-    """A line in known letters, and whether its translation is to be in capitals."""
+    """A line in known letters, and whether its translation is to be in capitals, by the rules of both languages."""
 
     line: str
     is_capital: bool = False
+    source: LetterCase = PLAIN
+    target: LetterCase = PLAIN
 
     def restore(self, text: str) -> str:
         """Return what is translated in capitals, if the line was."""
-        return text.upper() if self.is_capital else text
+        return self.target.upper(text) if self.is_capital else text
+
+    def restore_tokens(self, tokens: Sequence[str]) -> list[str]:
+        """Return the tokens of a translation as `restore` writes them together: a letter may depend on its word."""
+        text = self.restore("".join(tokens))
+        ends = [*accumulate(map(len, tokens), initial=0)]
+        if len(text) != ends[-1]:  # a letter has become two
+            return [*map(self.restore, tokens)]
+        return [text[start:end] for start, end in pairwise(ends)]
+
+    def restore_source(self, text: str) -> str:
+        """Return a part of the line in capitals, if the line was."""
+        return self.source.upper(text) if self.is_capital else text
 
 
-def in_known_case(line: str, encode: Encode) -> KnownCase:
-    """Return a line of capitals, or a title, with each word in known letters; any other line as it is."""
-    code = match[0] if (match := _CODE.match(line)) else ""
-    rest = line[len(code) :]
-    words = _WORD.findall(rest)
-    is_cased = all(word.lower() != word.upper() for word in words)  # 한글 has no capitals
-    is_capital = is_cased and rest.isupper() and any(len(word) > 1 for word in words)
-    capitalised = is_cased and sum(word[0].isupper() for word in words)
-    if not is_capital and (len(words) < TITLE_WORDS or capitalised < TITLE_SHARE * len(words)):
-        return KnownCase(line)
-    known = _WORD.sub(lambda match: _known(match[0], encode), rest)
-    known = _START.sub(lambda match: match[0].upper(), known)
-    return KnownCase(code + known, is_capital and known != rest)
+class CaseReader:
+    """Reads lines for a model of these languages; those that are unknown have the rules of most."""
 
+    def __init__(self, languages: Sequence[str], encode: Encode) -> None:
+        self.encode = encode
+        self.source, self.target = map(letter_case, languages)
+        self._known_words = dict[str, str]()
 
-def _known(word: str, encode: Encode) -> str:
-    """Return a word in the letters that make the fewest tokens; of those with one, the most frequent."""
-    forms = dict.fromkeys([word.lower(), word.capitalize(), word])
-    return min(forms, key=lambda form: (len(ids := encode(form)), ids[0] if len(ids) == 1 else 0))
+    def read(self, line: str) -> KnownCase:
+        """Return a line of capitals, or a title, with each word in known letters; any other line as it is."""
+        code = match[0] if (match := LANGUAGE_CODE.match(line)) else ""
+        rest = line[len(code) :]
+        words = _WORD.findall(rest)
+        is_cased = all(word.lower() != word.upper() for word in words)  # 한글 has no capitals
+        is_capital = is_cased and rest.isupper() and any(len(word) > 1 for word in words)
+        capitalised = is_cased and sum(word[0].isupper() for word in words)
+        if not is_capital and (len(words) < TITLE_WORDS or capitalised < TITLE_SHARE * len(words)):
+            return KnownCase(line)
+        rest = nfc(rest)
+        known = _WORD.sub(lambda match: self._known(match[0]), rest)
+        known = _START.sub(lambda match: match[1] + self.source.initial(match[2]), known)
+        target = letter_case(match[1]) if match else self.target
+        return KnownCase(code + known, is_capital and known != rest, self.source, target)
+
+    def _known(self, word: str) -> str:
+        """Return a word in the letters that make the fewest tokens; of those with one, the most frequent.
+
+        A name is read by the rules of most languages if that takes two tokens less.
+        """
+        if (known := self._known_words.get(word)) is not None:
+            return known
+        small = self.source.lower(word)
+        spellings = self.source.spellings(word) if word.isupper() else [small]
+        known = self._fewest_tokens(spellings, self.source, word)
+        if (small_name := PLAIN.lower(word)) != small:
+            name = self._fewest_tokens([small_name], PLAIN, word)
+            if len(self.encode(name)) + 1 < len(self.encode(known)):
+                known = name
+        if len(self._known_words) >= _CACHED:
+            self._known_words.clear()
+        if len(word) <= LONGEST_WORD:
+            self._known_words[word] = known
+        return known
+
+    def _fewest_tokens(self, spellings: Sequence[str], case: LetterCase, word: str) -> str:
+        forms = dict.fromkeys([*spellings, *map(case.initial, spellings), word])
+
+        def cost(form: str) -> tuple[int, float]:
+            ids = self.encode(form)
+            is_ranked = len(ids) == 1 or len(spellings) > 1
+            return len(ids), sum(math.log(1 + index) for index in ids) if is_ranked else 0.0
+
+        return min(forms, key=cost)

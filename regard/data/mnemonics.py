@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
+from regard.data.letter_case import PLAIN, LetterCase
 from regard.data.spans import KEPT, find_spans
 
 LONGEST, FEW_WORDS = 60, 3
@@ -56,8 +57,11 @@ def _outside_spans(pattern: re.Pattern[str], line: str) -> list[int]:
     return [start for start in starts if not any(span.start <= start < span.end for span in spans)]
 
 
-def insert_mnemonic(text: str, mnemonic: str) -> str:
-    """Return a translation with a mark and its letter, as `strip_mnemonic` returns them; as it is if there are none."""
+def insert_mnemonic(text: str, mnemonic: str, case: LetterCase = PLAIN) -> str:
+    """Return a translation with a mark and its letter, as `strip_mnemonic` returns them; as it is if there are none.
+
+    `case`: the rules of the label's language, to which the letter belongs.
+    """
     if not mnemonic:
         return text
     mark, letter = mnemonic[0], mnemonic[1]
@@ -67,4 +71,4 @@ def insert_mnemonic(text: str, mnemonic: str) -> str:
             return text[: starts[0]] + mark + text[starts[0] :]
     end = len(text.rstrip(" .:…"))
     gap = " " * any(span.end == end for span in find_spans(text) if span.kind in KEPT)  # brackets would go on with it
-    return f"{text[:end]}{gap}({mark}{letter.upper()}){text[end:]}"
+    return f"{text[:end]}{gap}({mark}{case.upper(letter)}){text[end:]}"

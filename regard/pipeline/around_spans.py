@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -10,8 +9,9 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 from regard.common.errors import LineWarning, UsageError, repetition_note
-from regard.data.casing import KnownCase, in_known_case
-from regard.data.mnemonics import Encode, insert_mnemonic, strip_mnemonic
+from regard.data.casing import LANGUAGE_CODE, CaseReader, KnownCase
+from regard.data.letter_case import LetterCase
+from regard.data.mnemonics import insert_mnemonic, strip_mnemonic
 from regard.data.spans import KEPT, KEPT_ON_RETRY, differing_spans, own_pattern, spans_note
 from regard.documents.markup import AlignedLine
 from regard.documents.protected_line import ProtectedLine, protect_line
@@ -21,7 +21,6 @@ TranslateLines = Callable[[Sequence[str], Sequence[int], bool], list[Translation
 """Translates lines, given their numbers for messages; if asked, with word links, where a model has any."""
 Keep = bool | Sequence[str]
 """True: spans that are not language are kept; false: nothing; patterns: what these match is kept, too."""
-_CODED = re.compile(r"\s*>>\w+<<")
 
 
 class _Outcome(NamedTuple):
@@ -43,21 +42,21 @@ def checked_keep(keep: Keep, is_plain: bool, free: Sequence[bool]) -> Keep:
 
 
 def translate_around_spans(
-    lines: Sequence[str], translate: TranslateLines, keep: Keep, free: Sequence[bool], copies: str, encode: Encode
+    lines: Sequence[str], translate: TranslateLines, keep: Keep, free: Sequence[bool], copies: str, reader: CaseReader
 ) -> list[Translation]:
     """Translate lines; with `keep` those with spans around these. Warn of spans that are lost or invented.
 
     `keep`: true, or what else to keep, in lines that are `free` of constraints. `copies`: the characters of the model's
-    copy tokens, by which it places the spans itself. Kept capitals are read in letters that its `encode` knows, too.
+    copy tokens, by which it places the spans itself. With `keep` capitals are read by `reader`, too.
     """
 
     def cased(chosen: Sequence[str], owners: Sequence[int], links: bool) -> list[Translation]:
-        known = [in_known_case(line, encode) for line in chosen]
+        known = [reader.read(line) for line in chosen]
         translated = translate([case.line for case in known], owners, links)
         return [_restored(*item) for item in zip(translated, known, chosen, strict=True)]
 
     own = None if isinstance(keep, bool) else own_pattern((keep,) if isinstance(keep, str) else tuple(keep))
-    labels = {n: strip_mnemonic(line, encode) for n, line in enumerate(lines) if keep and free[n]}
+    labels = {n: strip_mnemonic(line, reader.encode) for n, line in enumerate(lines) if keep and free[n]}
     outcomes = _around_spans({n: line for n, (line, _) in labels.items()}, cased, copies, own)
     others, results = [n for n in range(len(lines)) if n not in labels], []
     for n, result in zip(others, translate([lines[n] for n in others], others, False) if others else (), strict=True):
@@ -65,7 +64,7 @@ def translate_around_spans(
     for n, line in enumerate(lines):
         result, note, _ = outcomes[n]
         _, mnemonic = labels.get(n, (line, ""))
-        results.append(_with_mnemonic(result, line, mnemonic) if mnemonic else result)
+        results.append(_with_mnemonic(result, line, mnemonic, reader.source) if mnemonic else result)
         for text in (result.repetition and repetition_note(result.repetition), note):
             if text is not None:
                 warnings.warn(LineWarning(n, text), stacklevel=3)
@@ -111,18 +110,20 @@ def _restored(result: Translation, known: KnownCase, line: str) -> Translation:
     """Return a translation in the letters of its line, which was read in those that are known."""
     if known.line == line:
         return result
-    sources = [line.strip()] if len(result.parts) == 1 else [known.restore(part.source) for part in result.parts]
+    sources = [line.strip()] if len(result.parts) == 1 else [known.restore_source(part.source) for part in result.parts]
     pairs = zip(result.parts, sources, strict=True)
     parts = tuple(replace(part, source=source, text=known.restore(part.text)) for part, source in pairs)
-    tokens = tuple(map(known.restore, result.tokens))
+    tokens = tuple(known.restore_tokens(result.tokens))
     return replace(result, text=known.restore(result.text), tokens=tokens, parts=parts)
 
 
-def _with_mnemonic(result: Translation, line: str, mnemonic: str) -> Translation:
+def _with_mnemonic(result: Translation, line: str, mnemonic: str, case: LetterCase) -> Translation:
     """Return the translation of a label with its mnemonic; its only part has it, too."""
-    text, parts = insert_mnemonic(result.text, mnemonic), result.parts
+    text = insert_mnemonic(result.text, mnemonic, case)
+    parts = result.parts
     if len(parts) == 1:
-        parts = (replace(parts[0], source=line.strip(), text=insert_mnemonic(parts[0].text, mnemonic)),)
+        own = insert_mnemonic(parts[0].text, mnemonic, case)
+        parts = (replace(parts[0], source=line.strip(), text=own),)
     return replace(result, text=text, parts=parts)
 
 
@@ -133,7 +134,7 @@ def _parts(line: str, protected: ProtectedLine | None) -> Sequence[str]:
 def _protect(line: str, copies: str, own: Any, kinds: Collection[str]) -> ProtectedLine | None:
     """Take the spans out of a line, unless its language code would be missing in all parts but one."""
     protected = protect_line(line, sentences=False, copies=copies, own=own, kinds=kinds)
-    return None if protected is not None and len(protected.lines) > 1 and _CODED.match(line) else protected
+    return None if protected is not None and len(protected.lines) > 1 and LANGUAGE_CODE.match(line) else protected
 
 
 def _join(protected: ProtectedLine, parts: Sequence[Translation]) -> Translation:

@@ -13,6 +13,7 @@ import numpy as np
 from regard.attention import Attention
 from regard.attention.alignment_choice import AlignmentChoice
 from regard.common.errors import LineWarning, UsageError, repetition_note
+from regard.data.letter_case import letter_case
 from regard.data.tokenizer import Tokenizer
 from regard.data.vocabulary import Vocabulary
 from regard.model_folder import FolderSettings, ModelFolder
@@ -54,7 +55,7 @@ class BasePipeline:
         self.choice = choice
         folder = ModelFolder(settings, tokenizer, model) if isinstance(model, Model) else None
         self.engine = engine or Engine(model, folder=folder)
-        self._constraint_encoder = ConstraintEncoder(tokenizer.target)
+        self._constraint_encoder = ConstraintEncoder(tokenizer.target, letter_case(settings.languages.target))
 
     @property
     def model(self) -> Model | Ensemble:

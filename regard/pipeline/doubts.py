@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from regard.data.copy_tokens import COPY_CHARACTERS
 from regard.data.mnemonics import Encode
+from regard.data.spans import KEPT, find_spans
 from regard.data.text import clean, unknown_share
 
 if TYPE_CHECKING:
     from regard.data.familiar import Familiar
     from regard.runtime.model import TranslatedPart
+
+_MOST_UNKNOWN = 0.5
+"""Share of a line's characters that may be unknown before it is in a script that training has not seen."""
 
 
 class Doubts:
@@ -45,6 +50,24 @@ class Doubts:
         letters = set(filter(str.isalpha, line))
         self._is_unknown |= {letter: self._share(letter) > 0 for letter in letters.difference(self._is_unknown)}
         return self._share(line) if any(map(self._is_unknown.__getitem__, letters)) else 0.0
+
+    def is_of_unknown_script(self, line: str) -> bool:
+        """Return whether training has seen most of a line's characters in no form: small or capital, or without marks.
+
+        Only letters outside of what is kept count, such as those of addresses: the model reads no others.
+        """
+        if self.unknown_share(line) <= _MOST_UNKNOWN:
+            return False
+        for span in reversed(find_spans(line)):
+            if span.kind in KEPT:
+                line = f"{line[: span.start]} {line[span.end :]}"
+        known = "".join(map(self._known_form, clean(line)))
+        return any(map(str.isalpha, known)) and self.unknown_share(known) > _MOST_UNKNOWN
+
+    def _known_form(self, letter: str) -> str:
+        """Return a letter, or the form of it that training has seen."""
+        forms = (letter, letter.lower(), letter.upper(), unicodedata.normalize("NFD", letter)[0].lower())
+        return next((form for form in forms if not self.unknown_share(form)), letter)
 
     def _share(self, text: str) -> float:
         return unknown_share(clean(text), self._tokens(self._encode(text)))

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from regard.common.errors import LineError, LineWarning, UsageError, repetition_note
+from regard.data.casing import CaseReader
 from regard.data.familiar import Familiar
 from regard.pipeline.around_spans import Keep, checked_keep, translate_around_spans
 from regard.pipeline.doubts import Doubts
@@ -63,6 +64,12 @@ class RuntimeTranslator:
 
         source, target = self.model.card["languages"]
         return Languages.parse({"source": source, "target": target}, f"{self.model.path}, languages")
+
+    @cached_property
+    def case_reader(self) -> CaseReader:
+        """Reads lines in capitals, by the rules of the model's languages."""
+        model = self.model
+        return CaseReader(model.card["languages"], lambda text: model.encode(text)[:-1])
 
     @cached_property
     def doubts(self) -> Doubts:
@@ -119,9 +126,9 @@ class RuntimeTranslator:
             _warn(results, owners)
             return [self._translation(line, nbest, readings).with_doubts(self.doubts, threshold) for line in results]
 
-        free, model = [not (prefixes and prefixes[n]) for n in range(len(lines))], self.model
+        free = [not (prefixes and prefixes[n]) for n in range(len(lines))]
         keep = checked_keep(keep, nbest == 1 and not (alignments or readings), free)
-        return translate_around_spans(lines, translate, keep, free, model.copies, lambda text: model.encode(text)[:-1])
+        return translate_around_spans(lines, translate, keep, free, self.model.copies, self.case_reader)
 
     def stream(
         self, text: str, constraints: Constraints = NO_CONSTRAINTS, **search: Unpack[SearchOptions]
@@ -170,8 +177,10 @@ class RuntimeTranslator:
             raise UsageError("terms and forbidden words need the run folder and PyTorch; a runtime file takes a prefix")
         from regard.search.constraint_text import problems_of
 
+        case = self.case_reader.target
+
         limits = self.search.with_values(**{name: value for name, value in search.items() if value is not None})
-        causes = (cause for item in dict.fromkeys(each) for cause in problems_of(item, encode, limits))
+        causes = (cause for item in dict.fromkeys(each) for cause in problems_of(item, encode, limits, "", case))
         UsageError.raise_all(dict.fromkeys(causes))
         return [encode(item.prefix) for item in each]
 

@@ -12,6 +12,7 @@ from typing_extensions import Unpack
 
 from regard.attention.alignment import Link, Readings, extract_links
 from regard.common.errors import LineError, UsageError
+from regard.data.casing import CaseReader
 from regard.data.sentences import has_letters, has_spaces
 from regard.data.text import clean, too_long
 from regard.data.vocabulary import EOS
@@ -79,9 +80,9 @@ class Translator(BasePipeline):
             own = [each[owner] for owner in owners]
             return self._translate_lines(chosen, owners, own, settings, (nbest, wants_links, readings))
 
-        free, tokenizer = [item == NO_CONSTRAINTS for item in each], self.tokenizer
+        free = [item == NO_CONSTRAINTS for item in each]
         keep = checked_keep(keep, nbest == 1 and not (alignments or readings), free)
-        return translate_around_spans(lines, translate, keep, free, tokenizer.copies, tokenizer.source.encode)
+        return translate_around_spans(lines, translate, keep, free, self.tokenizer.copies, self.case_reader)
 
     def _translate_lines(
         self,
@@ -171,6 +172,11 @@ class Translator(BasePipeline):
         limit = f"tokens, and a pair is read whole, up to {most:,} tokens; give its sentences in lines of their own"
         LineError.raise_all((index, f"has {size:,} {limit}") for index, size in enumerate(sizes) if size > most)
         return self._read(rows, targets, role)
+
+    @cached_property
+    def case_reader(self) -> CaseReader:
+        """Reads lines in capitals, by the rules of the model's languages."""
+        return CaseReader(self.settings.languages.pair, self.tokenizer.source.encode)
 
     @cached_property
     def doubts(self) -> Doubts:

@@ -14,6 +14,7 @@ import numpy as np
 
 from regard.common.errors import UsageError
 from regard.common.shapes import Array
+from regard.data.letter_case import PLAIN, LetterCase
 from regard.data.text import clean
 from regard.data.vocabulary import EOS, UNK, Vocabulary
 from regard.search.line_constraints import Constraints
@@ -31,15 +32,16 @@ CACHE_SIZE = 10_000
 class ConstraintEncoder:
     """Tokenises constraints with a vocabulary, and caches the result for each word or phrase."""
 
-    def __init__(self, vocabulary: Vocabulary) -> None:
-        self.vocabulary = vocabulary
+    def __init__(self, vocabulary: Vocabulary, case: LetterCase = PLAIN) -> None:
+        """`case`: the rules of the target's language, by which a word begins a sentence."""
+        self.vocabulary, self._case = vocabulary, case
         self._terms: dict[str, Term] = {}
         self._phrases: dict[tuple[str, ...], BannedPhrase] = {}
         self._phrase_count = 0
 
     def check(self, constraints: Constraints, where: str = "", limits: SearchSettings | None = None) -> list[str]:
         """Return what is wrong with the constraints: see `problems_of`."""
-        return problems_of(constraints, self.vocabulary.encode, limits or SearchSettings(), where)
+        return problems_of(constraints, self.vocabulary.encode, limits or SearchSettings(), where, self._case)
 
     def encode_prefix(self, text: str) -> tuple[int, ...]:
         """Tokenise the beginning of a target."""
@@ -57,7 +59,7 @@ class ConstraintEncoder:
         if phrases not in self._phrases:
             _limit(self._phrases, self._phrase_count)
             self._phrase_count = len(phrases) + (self._phrase_count if self._phrases else 0)
-            forms = dict.fromkeys(form for text in phrases for form in (text, text[0].upper() + text[1:]))
+            forms = dict.fromkeys(form for text in phrases for form in (text, self._case.initial(text)))
             completions = dict.fromkeys(way for form in forms for way in self._completions(form.encode()))
             self._phrases[phrases] = BannedPhrase(self.vocabulary.surface_bytes, tuple(completions))
         return (self._phrases[phrases],)
@@ -69,7 +71,7 @@ class ConstraintEncoder:
             forms = [tuple(self.vocabulary.encode(text))]
             if _script(text[0]) in _UNSPACED:
                 forms.append(self._without_space(forms[0]))
-            capitalised = text[0].upper() + text[1:]
+            capitalised = self._case.initial(text)
             initial = () if capitalised == text else (tuple(self.vocabulary.encode(capitalised)),)
             self._terms[text] = Term(tuple(dict.fromkeys(forms)), initial, self._may_follow(text[-1]))
         return self._terms[text]
@@ -140,11 +142,16 @@ class ConstraintEncoder:
 
 
 def problems_of(
-    constraints: Constraints, encode: Callable[[str], Sequence[int]], limits: SearchSettings, where: str = ""
+    constraints: Constraints,
+    encode: Callable[[str], Sequence[int]],
+    limits: SearchSettings,
+    where: str = "",
+    case: LetterCase = PLAIN,
 ) -> list[str]:
     """Return what is wrong with the constraints, a sentence for each cause, beginning with `where`.
 
-    `encode` tokenises the text of a target. If they exceed `limits`, nothing else is checked.
+    `encode` tokenises the text of a target, and `case` has the rules of its language. If they exceed `limits`, nothing
+    else is checked.
     """
     if len(constraints.forbid) > limits.max_forbidden:
         return [
@@ -164,10 +171,10 @@ def problems_of(
         for kind, text, ids in required
         if UNK in ids
     ]
-    return [*unwritable, *contradictions(constraints, where)]
+    return [*unwritable, *contradictions(constraints, where, case)]
 
 
-def contradictions(constraints: Constraints, where: str = "") -> list[str]:
+def contradictions(constraints: Constraints, where: str = "", case: LetterCase = PLAIN) -> list[str]:
     """Return what is wrong with constraints for any model, a sentence for each cause, beginning with `where`."""
     causes = [
         f"{where}{kind} {_excerpt(text)}: is empty; give a word"
@@ -177,18 +184,18 @@ def contradictions(constraints: Constraints, where: str = "") -> list[str]:
     required = dict.fromkeys(clean(text) for _, text in _required_texts(constraints))
     together = "\n".join(required)
     for phrase in constraints.forbid:
-        if (cleaned := clean(phrase)) and _has_phrase(together, cleaned):
+        if (cleaned := clean(phrase)) and _has_phrase(together, cleaned, case):
             causes += [
                 f"{where}forbid {_excerpt(phrase)}: is also required, by {_excerpt(text)}; leave one of them out"
                 for text in required
-                if _has_phrase(text, cleaned)
+                if _has_phrase(text, cleaned, case)
             ]
     return causes
 
 
-def _has_phrase(text: str, phrase: str) -> bool:
+def _has_phrase(text: str, phrase: str, case: LetterCase) -> bool:
     """Return whether a text holds this word or phrase, as it is or capitalised."""
-    forms = [form for form in (phrase, phrase[0].upper() + phrase[1:]) if form in text]
+    forms = [form for form in (phrase, case.initial(phrase)) if form in text]
     pattern = rf"(?<![^\W_])(?:{'|'.join(map(re.escape, forms))})(?![^\W_])"
     return bool(forms) and re.search(pattern, text) is not None
 

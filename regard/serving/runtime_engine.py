@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from regard.common.errors import RegardError, UsageError
-from regard.data.casing import in_known_case
 from regard.data.mnemonics import insert_mnemonic, strip_mnemonic
 from regard.data.spans import spans_note
 from regard.pipeline.runtime_translator import RuntimeTranslator
@@ -36,7 +35,7 @@ class RuntimeEngine:
     def __init__(self, path: Path, threads: int, most_bytes: int, reply: Replies) -> None:
         """Open the file and start its threads. Raises ModelFolderError if it is damaged."""
         translator, self._threads, self._reply = RuntimeTranslator(path, threads), threads, reply
-        self._model, self._doubts = translator.model, translator.doubts
+        self._model, self._doubts, self._case_reader = translator.model, translator.doubts, translator.case_reader
         self._queue, heads = self._model.queue(threads), Counter[str]()
         for layer in self._model.layers:
             heads[layer.role] += layer.heads
@@ -79,13 +78,10 @@ class RuntimeEngine:
             return
         lines = call["lines"]
         if call["call"] == "translate" and not options.attention:
-
-            def encode(text: str) -> list[int]:
-                return self._model.encode(text)[:-1]
-
+            reader = self._case_reader
             # Word links would count the words of a label without its mark.
-            labels = [(line, "") if options.alignments else strip_mnemonic(line, encode) for line in lines]
-            call["labels"] = [(in_known_case(line, encode), mnemonic) for line, mnemonic in labels]
+            labels = [(line, "") if options.alignments else strip_mnemonic(line, reader.encode) for line in lines]
+            call["labels"] = [(reader.read(line), mnemonic) for line, mnemonic in labels]
             lines = [form.line for form, _ in call["labels"]]
         work = partial(self._queue.submit, number, lines, options, prefixes)
         if call["size"]:
@@ -180,8 +176,8 @@ class RuntimeEngine:
         replies = [self._line(line, bool(search.get("log_probs")), threshold) for line in lines]
         for (form, mnemonic), reply in zip(call.get("labels", ()), replies, strict=False):
             for hypothesis in reply["hypotheses"] if form.is_capital or mnemonic else ():
-                text, tokens = form.restore(hypothesis["text"]), [*map(form.restore, hypothesis["tokens"])]
-                hypothesis |= {"text": insert_mnemonic(text, mnemonic), "tokens": tokens}
+                text = insert_mnemonic(form.restore(hypothesis["text"]), mnemonic, self._case_reader.source)
+                hypothesis |= {"text": text, "tokens": form.restore_tokens(hypothesis["tokens"])}
         return {"lines": replies}
 
     def _continuations(self, number: int, call: Message, lines: list[RuntimeLine]) -> Message | None:

@@ -70,13 +70,13 @@ class ChunkTranslator:
 def unknown_script(
     translator: Translator | RuntimeTranslator, name: str, lines: Sequence[str], start: int = 1
 ) -> tuple[int, str | None]:
-    """Count the lines most of whose characters were never seen in training, and return a warning that names them.
+    """Count the lines in a script that training has not seen, and return a warning that names them.
 
     Translations of such lines are meaningless. `start` is the number of the first line in the file `name`.
     """
-    unknown_share = translator.doubts.unknown_share
+    is_unknown = translator.doubts.is_of_unknown_script
     written = ((number, line) for number, line in enumerate(lines, start) if any(map(str.isalpha, line)))
-    unknown = [f"{number}" for number, line in written if unknown_share(line) > 0.5]
+    unknown = [f"{number}" for number, line in written if is_unknown(line)]
     if not unknown:
         return 0, None
     many = len(unknown) > 1

@@ -65,7 +65,8 @@ class CaseReader:
         rest = line[len(code) :]
         words = _WORD.findall(rest)
         is_cased = all(word.lower() != word.upper() for word in words)  # 한글 has no capitals
-        is_capital = is_cased and rest.isupper() and any(len(word) > 1 for word in words)
+        is_upper = rest.isupper() or ("ß" in rest and rest.replace("ß", "").isupper())  # STRAßE
+        is_capital = is_cased and is_upper and any(len(word) > 1 for word in words)
         capitalised = is_cased and sum(word[0].isupper() for word in words)
         if not is_capital and (len(words) < TITLE_WORDS or capitalised < TITLE_SHARE * len(words)):
             return KnownCase(line)

@@ -86,6 +86,10 @@ class _Dutch(LetterCase):
             return clitic.lower() + digraph[0].upper() + rest[digraph.end() :]
         return clitic.lower() + super().initial(rest)
 
+    def spellings(self, word: str) -> list[str]:
+        small = self.lower(word)
+        return [*dict.fromkeys([small.replace("ĳ", "ij"), small])]
+
 
 class _Greek(LetterCase):
     """Capitals have no accents and breathings, but the dialytika, also where an accent has shown that vowels part.

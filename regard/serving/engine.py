@@ -10,6 +10,7 @@ import os
 import signal
 import sys
 import warnings
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
@@ -36,16 +37,19 @@ def serve_calls(model: RuntimeEngine | PyTorchEngine, calls: BinaryIO, reply: Re
 
 
 def open_model(
-    path: Path, precision: str, threads: int, most_bytes: int, reply: Replies
+    path: Path, precision: str, threads: int, most_bytes: int, reply: Replies, languages: Sequence[str]
 ) -> RuntimeEngine | PyTorchEngine:
-    """Open a runtime file, which needs no PyTorch, or a model folder, which does."""
+    """Open a runtime file, which needs no PyTorch, or a model folder, which does.
+
+    `languages`: codes of source and target under which the model is served; none: its own.
+    """
     if is_runtime_file(path):
         from regard.serving.runtime_engine import RuntimeEngine
 
-        return RuntimeEngine(path, threads, most_bytes, reply)
+        return RuntimeEngine(path, threads, most_bytes, reply, languages)
     from regard.serving.pytorch_engine import PyTorchEngine
 
-    return PyTorchEngine(path, precision, threads, most_bytes, reply)
+    return PyTorchEngine(path, precision, threads, most_bytes, reply, languages)
 
 
 def main() -> None:
@@ -53,13 +57,14 @@ def main() -> None:
     for name in ("SIGINT", "SIGTERM", "SIGHUP"):
         if hasattr(signal, name):
             signal.signal(getattr(signal, name), signal.SIG_IGN)
-    path, precision, most_bytes, threads = sys.argv[1:]
+    path, precision, most_bytes, names, threads = sys.argv[1:]
+    languages = names.split(",") if names else ()
     sys.setswitchinterval(0.0005)  # a thread that computes lets others wait no longer
     calls, reply = _standard_streams()
     try:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            model = open_model(Path(path), precision, int(threads), int(most_bytes), reply)
+            model = open_model(Path(path), precision, int(threads), int(most_bytes), reply, languages)
         reply({"ready": model.about(), "warnings": [str(warning.message) for warning in caught]})
     except Exception as problem:  # whatever it is, the server has to know why there is no model
         reply({"error": error_message(problem)})

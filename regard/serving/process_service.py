@@ -235,7 +235,8 @@ class ProcessService:
             if not path.exists():
                 raise ModelFolderError("there is no such file or folder")
             opened = await _prepared(path, settings.precision)
-            options = (settings.precision, str(settings.answer_limit), str(settings.threads))
+            names = ",".join(languages or ())
+            options = (settings.precision, str(settings.answer_limit), names, str(settings.threads))
             pool = EnginePool(opened, options, settings.processes, settings.most_lines, self._log)
             about = await pool.start()
         except RegardError as problem:

@@ -14,10 +14,12 @@ from typing import Any
 import torch
 
 from regard.common.errors import LineWarning, RegardError, UsageError
+from regard.data.casing import CaseReader
 from regard.explain.explanation import explain_caption
 from regard.model_folder import folder_languages, load_folder, load_language_id
 from regard.pipeline.captioner import Captioner
 from regard.pipeline.loading import load
+from regard.pipeline.translator import Translator
 from regard.runtime.model import ROLES
 from regard.serving.answer_size import AnswerLimit
 from regard.serving.frames import Message, Replies
@@ -33,10 +35,23 @@ TOGETHER = 16
 class PyTorchEngine:
     """Runs calls in the order of their arrival, those that wait at the same time and have the same options together."""
 
-    def __init__(self, path: Path, precision: Any, threads: int, most_bytes: int, reply: Replies) -> None:
-        """Load the folder. Raises ModelFolderError if it is damaged."""
+    def __init__(
+        self,
+        path: Path,
+        precision: Any,
+        threads: int,
+        most_bytes: int,
+        reply: Replies,
+        languages: Sequence[str] = (),
+    ) -> None:
+        """Load the folder. Raises ModelFolderError if it is damaged.
+
+        `languages`: codes of source and target by whose rules capitals are read and written; none: the folder's own.
+        """
         torch.set_num_threads(threads)
         self._pipeline = load(path, precision=precision)
+        if languages and isinstance(self._pipeline, Translator):
+            self._pipeline.case_reader = CaseReader(languages, self._pipeline.case_reader.encode)
         self._path, self._reply, self._precision = path, reply, precision
         self._limit = AnswerLimit(most_bytes, self._pipeline.attention_heads())
         self._calls: queue.SimpleQueue[tuple[int, Message]] = queue.SimpleQueue()

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from regard.common.errors import RegardError, UsageError
+from regard.data.casing import CaseReader
 from regard.data.mnemonics import insert_mnemonic, strip_mnemonic
 from regard.data.spans import spans_note
 from regard.pipeline.runtime_translator import RuntimeTranslator
@@ -32,10 +34,18 @@ _GROWTH, _MORE = 1.25, 10
 class RuntimeEngine:
     """Translates calls together; streams have threads of their own."""
 
-    def __init__(self, path: Path, threads: int, most_bytes: int, reply: Replies) -> None:
-        """Open the file and start its threads. Raises ModelFolderError if it is damaged."""
+    def __init__(
+        self, path: Path, threads: int, most_bytes: int, reply: Replies, languages: Sequence[str] = ()
+    ) -> None:
+        """Open the file and start its threads. Raises ModelFolderError if it is damaged.
+
+        `languages`: codes of source and target by whose rules capitals are read and written; none: the file's own.
+        """
         translator, self._threads, self._reply = RuntimeTranslator(path, threads), threads, reply
-        self._model, self._doubts, self._case_reader = translator.model, translator.doubts, translator.case_reader
+        self._model, self._doubts = translator.model, translator.doubts
+        self._case_reader = translator.case_reader
+        if languages:
+            self._case_reader = CaseReader(languages, translator.case_reader.encode)
         self._queue, heads = self._model.queue(threads), Counter[str]()
         for layer in self._model.layers:
             heads[layer.role] += layer.heads

@@ -20,7 +20,7 @@ class Echo(Translator):
     """Translator that returns each line unchanged."""
 
     def __init__(self) -> None:
-        self.doubts = SimpleNamespace(unknown_share=lambda _: 0.0)  # type: ignore[assignment]
+        self.doubts = SimpleNamespace(is_of_unknown_script=lambda _: False)  # type: ignore[assignment]
 
     def translate(self, texts: str | Sequence[str], *_: Any, **__: Any) -> list[Translation]:
         return [Translation(text, tuple(text.split()), 0.0) for text in texts]

@@ -14,12 +14,14 @@ from small import folder
 import regard
 from regard.common.errors import LineWarning
 from regard.data.familiar import Familiar
+from regard.data.tokenizer import Tokenizer, TokenizerSettings
 from regard.interchange.runtime import export
 from regard.model_folder import load_settings, write_settings
 from regard.pipeline import RuntimeTranslator, Translation, Translator
 from regard.pipeline.bulk import ChunkTranslator, OutputFormat
 from regard.pipeline.bulk.chunk_translator import UNLEARNT
 from regard.pipeline.bulk.lines import Chunk
+from regard.pipeline.doubts import Doubts
 
 LINES = {"나는 집에 간다": False, "집에 나는 간다": True, "나는 집에 간다 갔": True}
 
@@ -56,7 +58,7 @@ def test_a_damaged_filter_is_left_out_with_a_warning(model: Path) -> None:
 
 def test_what_is_said_of_a_line_that_is_tried_twice_is_said_once() -> None:
     class Trying:
-        doubts = SimpleNamespace(unknown_share=lambda _: 0.0)
+        doubts = SimpleNamespace(is_of_unknown_script=lambda _: False)
 
         def translate(self, texts: Sequence[str], **_: Any) -> list[Translation]:
             for index in (0, 0, 1):
@@ -66,3 +68,19 @@ def test_what_is_said_of_a_line_that_is_tried_twice_is_said_once() -> None:
     translate = ChunkTranslator("app.txt", OutputFormat(), {})
     notes = translate(cast("Translator", Trying()), Chunk(0, 4, ("a", "b"), "")).notes
     assert notes == ("app.txt, line 4: it is split", "app.txt, line 5: it is split")
+
+
+@pytest.mark.parametrize(
+    ("text", "known", "unknown"),
+    [
+        ("ακύρωση τώρα", ["ΑΚΥΡΩΣΗ ΤΩΡΑ", "Ω", "Ώ", "ΑΚΎΡΩΣΗ", "ὧ", "PDF ακυρωση"], ["привет", "집에", "ג", "PDF"]),
+        ("отмена", ["ОТМЕНА", "О", "https://x.org/abc", "{name}", "{name} ОТМЕНА"], ["ΑΚΥΡΩΣΗ", "{name} ΑΒ"]),
+        ("իր որդին", ["ԻՐ ՈՐԴԻՆ"], ["отмена"]),
+        ("ԻՐ", ["իր"], ["отмена"]),
+    ],
+)
+def test_letters_of_a_known_script_are_known_in_other_forms(text: str, known: list[str], unknown: list[str]) -> None:
+    vocabulary = Tokenizer.train([text] * 9, [text] * 9, TokenizerSettings()).source
+    doubts = Doubts(vocabulary.encode, vocabulary.tokens, None)
+    assert [line for line in known if doubts.is_of_unknown_script(line)] == []
+    assert [line for line in unknown if not doubts.is_of_unknown_script(line)] == []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from queue import Queue
 from typing import Any
@@ -52,8 +52,18 @@ def test_labels_in_capitals_are_translated_as_those_in_small_letters(
     regard("export", model, "labels.regard")
     assert [one.text for one in RuntimeTranslator("labels.regard").translate(lines)] == expected
     assert regard("translate", "labels.regard", "lines").lines == expected
+    assert served(Path("labels.regard"), lines, ()) == expected
+    regard("export", model, "nameless.regard", "--languages", ",")
+    is_plain = served(Path("nameless.regard"), lines, ()) == expected
+    assert is_plain == (source == "lt"), (
+        "the labels of lt and nl have no letters of their own but at the start of words"
+    )
+    assert served(Path("nameless.regard"), lines, (source, target)) == expected
+
+
+def served(path: Path, lines: list[str], languages: Sequence[str]) -> list[str]:
+    """Return the translations of lines by the engine of a server."""
     replies: Queue[Any] = Queue()
-    engine = RuntimeEngine(Path("labels.regard"), 1, 10**7, lambda reply, *_: replies.put(reply))  # type: ignore[arg-type]
+    engine = RuntimeEngine(path, 1, 10**7, lambda reply, *_: replies.put(reply), languages)  # type: ignore[arg-type]
     engine.submit(1, {"call": "translate", "lines": lines, "search": {}})
-    served = [line["hypotheses"][0] for line in replies.get(timeout=120)["lines"]]
-    assert [one["text"] for one in served] == expected
+    return [line["hypotheses"][0]["text"] for line in replies.get(timeout=120)["lines"]]

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import unicodedata
+from collections.abc import Callable
+
 import pytest
 
 from regard.data.casing import CaseReader, KnownCase
@@ -50,3 +53,106 @@ def test_other_lines_stay_as_they_are(line: str) -> None:
 @pytest.mark.parametrize("line", ["ⅯⅯ", "ŉ ŉ ŉ ŉ", "ǅ ǅ ǅ ǅ", "ẞ ẞẞ", "İİ", "👍 AA", "A" * 5000])
 def test_letters_of_any_kind_are_read(line: str) -> None:
     assert READER.read(line).restore("a") in ("a", "A")
+
+
+CORPORA = {
+    "tr": "Işıkları kapat|Kapıyı kilitle|İptal et|Sırayı sil|Ilık su ilik|Linux ve Windows kapat|su ılık|iptal",
+    "el": "Ακύρωση τώρα|Άνοιγμα αρχείου|Διαγραφή σελίδας|το όνομά μου|Προϊόν ή μάιος|ακύρωση και διαγραφή|PDF και η σελίδα",
+    "de": "Eine große Straße|Die Masse|Das Gefäß|Das Wasser|der Maßstab und die Masse",
+    "nl": "IJs en ijzer kopen|De ijsbeer slaapt 's avonds|Het ijs smelt",
+    "az": "İşıqları söndür|Qapını aç|Ilıq su",
+    "hy": "Հայր և որդի|Գիր և դպրություն",
+}
+
+
+@pytest.fixture(scope="module")
+def reader() -> Callable[[str, str], CaseReader]:
+    """Return a function that makes a reader for a source language, whose vocabulary is learnt from a few lines."""
+    readers = dict[tuple[str, str], CaseReader]()
+
+    def make(source: str, target: str) -> CaseReader:
+        if (source, target) not in readers:
+            text = CORPORA[source.partition("-")[0]].split("|") * 20
+            tokenizer = Tokenizer.train(text, text, TokenizerSettings())
+            readers[source, target] = CaseReader((source, target), tokenizer.source.encode)
+        return readers[source, target]
+
+    return make
+
+
+@pytest.mark.parametrize(
+    ("source", "line", "known"),
+    [
+        ("tr", "IŞIKLARI KAPAT", "Işıkları kapat"),
+        ("tr", "KAPIYI KİLİTLE!", "Kapıyı kilitle!"),
+        ("tr", "ILIK", "Ilık"),
+        ("tr", "LINUX KAPAT", "Linux kapat"),
+        ("tr", "SIRAYI SİL. İPTAL ET", "Sırayı sil. İptal et"),
+        ("tr", unicodedata.normalize("NFD", "KAPIYI KİLİTLE"), "Kapıyı kilitle"),
+        ("tr-TR", "Işıkları Kapat Kapıyı Kilitle", "Işıkları kapat Kapıyı kilitle"),
+        ("el", "ΑΚΥΡΩΣΗ ΤΩΡΑ", "Ακύρωση τώρα"),
+        ("el", "ΑΝΟΙΓΜΑ ΑΡΧΕΙΟΥ", "Άνοιγμα αρχείου"),
+        ("el", "ΆΝΟΙΓΜΑ ΑΡΧΕΊΟΥ", "Άνοιγμα αρχείου"),
+        ("el", "ΔΙΑΓΡΑΦΗ ΣΕΛΙΔΑΣ;", "Διαγραφή σελίδας;"),
+        ("el", "ΤΟ ΟΝΟΜΑ ΜΟΥ", "Το όνομά μου"),
+        ("el", "ΠΡΟΪΟΝ Ή ΜΑΪΟΣ", "Προϊόν ή μάιος"),
+        ("el", "ΠΡΟΙΟΝ Ή ΜΑΙΟΣ", "Προϊόν ή μάιος"),
+        ("el", "ΣΕΛΙΔΑ PDF", "Σελίδα PDF"),
+        ("el", unicodedata.normalize("NFD", "ΠΡΟΪΌΝ"), "Προϊόν"),
+        ("de", "EINE GROSSE STRASSE", "Eine große Straße"),
+        ("de", "DAS GEFÄẞ", "Das Gefäß"),
+        ("de", "EINE GROßE STRAßE", "Eine große Straße"),
+        ("de", "DAS WASSER", "Das Wasser"),
+        ("nl", "IJS EN IJZER", "IJs en ijzer"),
+        ("nl", "DE IJSBEER. IJS SMELT", "De ijsbeer. IJs smelt"),
+        ("nl", "De IJsbeer Slaapt Het IJs", "De ijsbeer slaapt Het ijs"),
+        ("nl", "’S AVONDS SLAAPT", "’s Avonds slaapt"),
+        ("nl", "ĲS EN ĲZER", "IJs en ijzer"),
+        ("az", "İŞIQLARI SÖNDÜR", "İşıqları söndür"),
+        ("hy", "ՀԱՅՐ ԵՎ ՈՐԴԻ", "Հայր և որդի"),
+    ],
+)
+def test_capitals_are_read_by_the_language_of_the_source(
+    reader: Callable[[str, str], CaseReader], source: str, line: str, known: str
+) -> None:
+    case = reader(source, "")
+    for _ in range(2):  # the second time words are remembered
+        assert case.read(line).line == known
+    assert case.read(line).is_capital == (line.replace("ß", "").isupper())
+
+
+@pytest.mark.parametrize(
+    ("code", "capitals"),
+    [
+        ("", "İPTAL ΤΏΡΑ IJS"),
+        (">>tr<< ", "İPTAL ΤΏΡΑ IJS"),
+        (">>tur<<", "İPTAL ΤΏΡΑ IJS"),
+        (">>kaz_Latn<< ", "İPTAL ΤΏΡΑ IJS"),
+        (">>kk-Latn<< ", "İPTAL ΤΏΡΑ IJS"),
+        (">>kk-Cyrl<< ", "IPTAL ΤΏΡΑ IJS"),
+        (">>ell<< ", "IPTAL ΤΩΡΑ IJS"),
+        (" >>zh-Hans<< ", "IPTAL ΤΏΡΑ IJS"),
+    ],
+)
+def test_the_code_of_a_line_is_the_language_of_its_translation(code: str, capitals: str) -> None:
+    case = CaseReader(("en", "tr"), ENCODE).read(f"{code}OPEN THE FILE")
+    assert case.line == f"{code}Open the file"
+    assert case.restore("iptal τώρα ıjs") == capitals
+
+
+def test_parts_of_a_line_are_restored_by_its_own_language(reader: Callable[[str, str], CaseReader]) -> None:
+    case = reader("tr", "el").read("KAPIYI KİLİTLE")
+    assert case.restore_source("Kapıyı kilitle") == "KAPIYI KİLİTLE"
+    assert case.restore("Άνοιγμα ή τιμή") == "ΑΝΟΙΓΜΑ Ή ΤΙΜΗ"
+    assert case.restore_tokens(["▁τιμ", "ή", "▁ή", "▁μά", "ι", "ος"]) == ["▁ΤΙΜ", "Η", "▁Ή", "▁ΜΑ", "Ϊ", "ΟΣ"]
+    assert case.restore_tokens(["▁ΐ", "ß"]) == ["▁Ϊ", "SS"]
+
+
+def test_words_are_remembered_up_to_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("regard.data.casing._CACHED", 3)
+    case = CaseReader(("el", "en"), lambda text: [*map(ord, text)])
+    for number in range(20):
+        case.read("ΑΒ" * (number + 1))
+        assert len(case._known_words) <= 3
+    case.read("Α" * 5000)
+    assert max(map(len, case._known_words)) <= 40

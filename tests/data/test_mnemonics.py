@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from regard.data.letter_case import letter_case
 from regard.data.mnemonics import LONGEST, insert_mnemonic, strip_mnemonic
 from regard.data.tokenizer import Tokenizer, TokenizerSettings
 
@@ -76,3 +77,18 @@ def test_other_lines_have_none(line: str) -> None:
 )
 def test_a_mnemonic_is_put_into_a_translation(text: str, mnemonic: str, marked: str) -> None:
     assert insert_mnemonic(text, mnemonic) == marked
+
+
+@pytest.mark.parametrize(
+    ("language", "mnemonic", "marked"),
+    [
+        ("tr", "_i", "취소(_İ)"),
+        ("tr", "&ı", "취소(&I)"),
+        ("en", "_i", "취소(_I)"),
+        ("el", "_ά", "취소(_Α)"),
+        ("el", "&Ά", "취소(&Α)"),
+        ("az", "_İ", "취소(_İ)"),
+    ],
+)
+def test_a_letter_in_brackets_is_a_capital_of_its_language(language: str, mnemonic: str, marked: str) -> None:
+    assert insert_mnemonic("취소", mnemonic, letter_case(language)) == marked

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from tables import random_table, source
 
+from regard.data.letter_case import letter_case
 from regard.data.marian_vocab import PieceTable
 from regard.data.tokenizer import Tokenizer, TokenizerSettings
 from regard.data.vocabulary import EOS, TableVocabulary, Vocabulary
@@ -153,3 +154,29 @@ def test_all_invalid_constraints_are_reported_at_once(vocabulary: Vocabulary) ->
         ["forbid 'ж'"] if vocabulary.id_of("<0x41>") != 1 else ["prefix '≈'", "term 'ж'", "forbid 'ж'"]
     )
     assert np.array_equal(encoder.encode_terms(("bread",))[0].forms, encoder.encode_terms(("bread",))[0].forms)
+
+
+@pytest.mark.parametrize(
+    ("language", "word", "capitalised", "other"),
+    [
+        ("tr", "iptal", "İptal", "Iptal"),
+        ("nl", "ijs", "IJs", "Ijs"),
+        ("az", "işıq", "İşıq", "Işıq"),
+        ("lt", "įrašas", "Įrašas", "įRašas"),
+        ("", "ijs", "Ijs", "IJs"),
+    ],
+)
+def test_words_begin_a_sentence_with_the_capital_of_their_language(
+    language: str, word: str, capitalised: str, other: str
+) -> None:
+    text = [f"{word} {capitalised} {other}"] * 3
+    target = Tokenizer.train(text, text, TokenizerSettings()).target
+    encoder = ConstraintEncoder(target, letter_case(language))
+    (term,) = encoder.encode_terms((word,))
+    assert target.decode(term.initial_forms[0]) == capitalised
+    (phrase,) = encoder.encode_forbidden((word,))
+    written = {before + target.surface_bytes[token] for before, token, _ in phrase.completions}
+    assert any(capitalised.encode() in text for text in written)
+    assert not any(other.encode() in text for text in written)
+    assert len(encoder.check(Constraints(terms=(f"{capitalised} x",), forbid=(word,)))) == 1
+    assert encoder.check(Constraints(terms=(f"{other} x",), forbid=(word,))) == []

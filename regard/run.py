@@ -34,7 +34,7 @@ from regard.data.familiar import Familiar
 from regard.data.language_id import LanguageId
 from regard.data.languages import Languages
 from regard.data.prepare import PreparedData, prepare_data
-from regard.data.sentences import count_sentences
+from regard.data.sentence_ends import count_sentences
 from regard.data.tokenizer import Tokenizer
 from regard.evaluation.significance import score_with_intervals
 from regard.evaluation.training_report import PAGE, make_report, render_report

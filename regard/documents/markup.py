@@ -16,7 +16,8 @@ from itertools import groupby
 
 from regard.common.errors import UsageError
 from regard.data.copy_tokens import COPIED
-from regard.data.sentences import NEWLINE, check_count, has_letters, needs_space, sentence_ends
+from regard.data.sentence_ends import sentence_ends
+from regard.data.sentences import NEWLINE, check_count, has_letters, needs_space
 from regard.data.spans import find_spans
 from regard.documents.elements import Elements, MarkupOptions, Role, find_elements
 from regard.documents.projection import project

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 
 from regard.common.errors import LineWarning
-from regard.data.sentences import sentence_ends
+from regard.data.sentence_ends import sentence_ends
 
 _WHOLE = 2
 """A sentence up to this many times longer than the longest source in training is still translated whole."""

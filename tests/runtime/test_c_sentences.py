@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from regard.data.sentence_marks import MARKS
 from regard.data.sentences import has_letters, has_spaces
 from regard.data.text import clean
 from regard.pipeline.line_splitter import LineSplitter
@@ -26,6 +27,14 @@ TEXT = """
 """
 PIECES = [*TEXT.split(), *([" "] * 40)]
 """What marks of sentences stand beside."""
+SCRIPTS = """
+    . . . ? ! ... ; : :: | ፡ ፡፡ … ․ ‽ ． ؟ ۔ ۔ । । ॥ ། ། ༎ ། ། ༔ ។ ។ ៕ ៚ ။ ၊ ። ፧ ։ ๚ ๛ ჻ ᠃ ᭟ ᭞ ꧉ ꧈ ꫟ 𑅁 ׃ » ) “ ” " ' ( [ [1] 🙂
+    मैं घर है हैं हूँ था गा क डॉ क ৫ ৬ আমি ডা ང་ དང ནི་ འགྲོ པའི ག ಕ್ ខ្ញុំ ទៅ ល។ បេ។ ល ငါ တယ် ቤት ሰላም Տուն տուն ծ Αυτός καλά α σπίτι ή ΣΕΛ αρ
+    ایم اے ہوں ہے وہ آئی ۳ ۵ שלום א ฉัน ดร พ น กลับบ้าน ລາວ ກ ꦱꦸ ᬲᬸ კარგი 我 が と 나는 다 갔다 iPhone macOS eBay npm the The DIN etc Etc ca
+    e.g eg np XIX XIX. 3 19 3.2 2024 Abb dept Руб РУБ руб т им Тыс дом Дом ÉT ét Č ř hmm bzw ⓐ ª ² 𝒜 no No
+"""
+PIECES_OF_SCRIPTS = [*SCRIPTS.split(), *([" "] * 60)]
+"""Marks and words of further scripts, and words before and after small letters."""
 
 
 @pytest.fixture(scope="module")
@@ -48,11 +57,12 @@ def split(library: ctypes.CDLL, line: str) -> list[str]:
     return [text[start:end].decode() for start, end in zip([0, *ends[: count - 1]], ends[:count], strict=True)]
 
 
-def test_lines_are_split_alike(library: ctypes.CDLL) -> None:
+@pytest.mark.parametrize("pieces", [PIECES, PIECES_OF_SCRIPTS, [*MARKS, *PIECES_OF_SCRIPTS]])
+def test_lines_are_split_alike(library: ctypes.CDLL, pieces: list[str]) -> None:
     rng, split_lines = random.Random(4), 0
     splitter = LineSplitter(len, sys.maxsize, True)
     for _ in range(30_000):
-        line = clean("".join(rng.choices(PIECES, k=rng.randint(1, 24))))
+        line = clean("".join(rng.choices(pieces, k=rng.randint(1, 24))))
         if not line:
             continue
         expected = splitter.split(line, 0)

@@ -1,7 +1,8 @@
-/* Splits lines; see splitter.h. The rules are those of regard.data.sentences and regard.pipeline.line_splitter. */
+/* Splits lines; see splitter.h. The rules are those of regard.data.sentence_ends and regard.pipeline.line_splitter. */
 
 #include "splitter.h"
 #include "decoder.h"
+#include "sentence_tables.h"
 #include "unicode.h"
 
 #include <inttypes.h>
@@ -59,25 +60,25 @@ static uint32_t character(const char *text, size_t size, size_t at, size_t *next
   return c;
 }
 
-static int is_one_of(uint32_t c, const uint32_t *set) {
-  while (*set && *set != c) set++;
-  return *set != 0;
+/* Where the character before a byte begins; 0 at the beginning. */
+static size_t previous_start(const char *text, size_t at) {
+  if (!at) return 0;
+  do at--;
+  while (at && ((uint8_t)text[at] & 0xc0) == 0x80);
+  return at;
 }
 
-static const uint32_t WIDE[] = {0x3002, 0xff01, 0xff1f, 0xff61, 0}; /* after which no space is needed */
-static const uint32_t MARKS[] = {'.', '!', '?', 0x2026, 0x3002, 0xff01, 0xff1f, 0xff61, 0x61f, 0x6d4, 0x964, 0x965, 0x589, 0x1362, 0};
-static const uint32_t CLOSERS[] = {'"', '\'', 0x201d, 0x2019, 0xbb, 0x203a, ')', ']', '}', 0x300d, 0x300f, 0xff09, 0x3011, 0x300b, 0x3009, 0};
-static const uint32_t OPENERS[] = {'"', '\'', 0x201c, 0x2018, 0xab, 0x2039, '(', '[', '{', 0xbf, 0xa1, 0x201e, 0x201a, 0x300c, 0x300e, 0xff08, 0x3010, 0x300a, 0x3008, 0};
-static const uint32_t NOTES[] = {0xb9, 0xb2, 0xb3, 0x2070, '*', 0x2020, 0x2021, 0x200d, 0xfe0f, 0};
-static const uint32_t VERB_ENDINGS[] = {0xb2e4, 0xc694, 0xc8e0, 0xae4c, 0};
-static const uint32_t CJK[] = {0x2e80, 0x2fdf, 0x3000, 0x30ff, 0x3130, 0x318f, 0x31f0, 0x31ff, 0x3400, 0x4dbf, 0x4e00, 0x9fff, 0xac00, 0xd7a3, 0xf900, 0xfaff, 0};
-static const uint32_t UNSPACED[] = {0x2e80, 0x30ff, 0x31f0, 0x31ff, 0x3400, 0x4dbf, 0x4e00, 0x9fff, 0xf900, 0xfaff, 0xfe30, 0xfe4f, 0xff01, 0xff60, 0};
-static const char NEVER_LAST[] =
-    " mr mrs ms mx dr prof st ste vs rev hon gen col maj capt cmdr lt sgt gov sen rep pres supt messrs mme mlle mgr fr hr frl hrn dipl ing bzw vgl bspw sog usw ggf evtl inkl exkl zzgl "
-    "ca approx viz cf al ibid resp sr sra srta dra ud uds jr ";
-static const char BEFORE_NUMBERS[] = " no nos nr nrn art fig figs vol vols ch chap sec eq p pp abb tab abs bd num n\xc3\xbam n\xc2\xb0 ";
-static const char *const AFTER_DAYS[] = {"Januar", "J\xc3\xa4nner", "Februar", "M\xc3\xa4rz", "April", "Mai", "Juni", "Juli", "August", "September", "Oktober", "November", "Dezember", "Jahrhundert"};
-#define LONGEST_ABBREVIATION 12
+/* The character before a byte; 0 at the beginning. */
+static uint32_t character_before(const char *text, size_t at) {
+  size_t next;
+  return at ? character(text, at, previous_start(text, at), &next) : 0;
+}
+
+/* Whether a character is in a set, whose numbers increase up to a zero. */
+static int is_one_of(uint32_t c, const uint32_t *set) {
+  while (*set && *set < c) set++;
+  return c && *set == c;
+}
 
 static int is_in(uint32_t c, const uint32_t *ranges) {
   while (*ranges && !(c >= ranges[0] && c <= ranges[1])) ranges += 2;
@@ -104,22 +105,74 @@ static size_t tail_end(const char *text, size_t size, size_t at, uint32_t also) 
     if (c == '[') {
       for (size_t digits = 0; digits < 3 && next < size && text[next] >= '0' && text[next] <= '9'; digits++) next++;
       if (next == at + 1 || next == size || text[next++] != ']') break;
-    } else if (c != also && !is_one_of(c, CLOSERS) && !is_one_of(c, NOTES) && !(c >= 0x2074 && c <= 0x2079) && !(c >= 0x2600 && c <= 0x27bf) && !(c >= 0x1f000 && c <= 0x1faff)) {
+    } else if (c != also && !is_one_of(c, CLOSERS) && !is_in(c, NOTES)) {
       break;
     }
   }
   return at;
 }
 
+static uint32_t fold(uint32_t c) {
+  const uint32_t *pair = FOLDED;
+  while (*pair && *pair != c) pair += 2;
+  return *pair ? pair[1] : c;
+}
+
+typedef struct { /* a word of at most LONGEST_ABBREVIATION characters, without spaces */
+  const char *text;
+  size_t size, characters;
+} Word;
+
 /* Whether a word, in small letters, is one of a list. */
-static int is_listed(const char *word, size_t size, const char *list) {
+static int is_listed(Word word, const char *list) {
   char folded[4 * LONGEST_ABBREVIATION + 3] = " ";
-  for (size_t i = 0; i < size; i++) {
-    char c = word[i], before = i ? word[i - 1] : 0;
-    folded[i + 1] = (char)(c >= 'A' && c <= 'Z' ? c + 32 : before == '\xc3' && (uint8_t)c >= 0x80 && (uint8_t)c < 0x9f && c != '\x97' ? c + 32 : c);
-  }
-  memcpy(folded + size + 1, " ", 2);
-  return size && !memchr(word, ' ', size) && strstr(list, folded) != NULL;
+  size_t size = 1;
+  for (size_t at = 0; at < word.size;) size += utf8_write(fold(character(word.text, word.size, at, &at)), folded + size);
+  memcpy(folded + size, " ", 2);
+  return word.size && strstr(list, folded) != NULL;
+}
+
+/* Whether each character of a word, in small letters, is in a set. */
+static int consists_of(Word word, const uint32_t *set) {
+  for (size_t at = 0; at < word.size;)
+    if (!is_one_of(fold(character(word.text, word.size, at, &at)), set)) return 0;
+  return 1;
+}
+
+static int is_all_decimal(Word word) {
+  for (size_t at = 0; at < word.size;)
+    if (!(character_kind(character(word.text, word.size, at, &at)) & IS_DECIMAL)) return 0;
+  return word.size > 0;
+}
+
+static int has_decimal(Word word) {
+  for (size_t at = 0; at < word.size;)
+    if (character_kind(character(word.text, word.size, at, &at)) & IS_DECIMAL) return 1;
+  return 0;
+}
+
+static int is_word_letter(uint32_t c) { return (character_kind(c) & (IS_LETTER | IS_OTHER_NUMBER)) != 0; }
+
+/* Where the characters before a mark that count begin, in a sentence that begins at `start`. */
+static size_t window_start(const char *text, size_t start, size_t stop) {
+  for (size_t characters = 0; stop > start && characters < LONGEST_ABBREVIATION; characters++) stop = previous_start(text, stop);
+  return stop;
+}
+
+static Word make_word(const char *text, size_t start, size_t stop) {
+  Word word = {text + start, stop - start, 0};
+  for (size_t at = start; at < stop; word.characters++) character(text, stop, at, &at);
+  return word;
+}
+
+/* The last word before a mark, without the quotes and brackets that open it. */
+static Word last_word(const char *text, size_t start, size_t stop) {
+  size_t before = window_start(text, start, stop), next;
+  while (stop > before && text[stop - 1] == ' ') stop--;
+  size_t word = stop;
+  while (word > before && text[word - 1] != ' ' && character_before(text, word) != 0x6d4) word = previous_start(text, word);
+  while (word < stop && is_one_of(character(text, stop, word, &next), BEFORE_WORDS)) word = next;
+  return make_word(text, word, stop);
 }
 
 /* \W*(\d{1,4}|letter|[ivxlc]{1,4})([.)]\d{1,3})* up to the end, as a number of a list. */
@@ -144,79 +197,210 @@ static int is_number(const char *text, size_t size) {
 }
 
 /* (letter\.)+letter, as U.S */
-static int is_dotted(const char *text, size_t size) {
+static int is_dotted(Word word) {
   size_t at = 0, letters = 0;
-  while (at < size && character_kind(character(text, size, at, &at)) & (IS_LETTER | IS_OTHER_NUMBER)) {
+  while (at < word.size && is_word_letter(character(word.text, word.size, at, &at))) {
     letters++;
-    if (at == size) return letters > 1;
-    if (text[at++] != '.') return 0;
+    if (at == word.size) return letters > 1;
+    if (word.text[at++] != '.') return 0;
   }
   return 0;
 }
 
-/* Whether the full stop at `stop`, in a sentence that begins at `start`, belongs to an abbreviation, an initial or a number. */
-static int is_abbreviation(const char *text, size_t size, size_t start, size_t stop, size_t end, uint32_t first) {
-  size_t before = stop, word = stop, count = 0, characters = 0, next = 0;
-  for (; before > start && characters < LONGEST_ABBREVIATION; characters++)
-    do before--;
-    while (before > start && ((uint8_t)text[before] & 0xc0) == 0x80);
-  int is_short = before == start;
-  for (word = stop; word > before && text[word - 1] != ' ';) word--;
-  static const uint32_t QUOTES[] = {'(', '"', '\'', 0x201c, 0x2018, '[', 0x201e, 0xab, 0};
-  while (word < stop && is_one_of(character(text, stop, word, &next), QUOTES)) word = next;
-  int is_decimal = word < stop;
-  uint32_t c = 0;
-  for (size_t at = word; at < stop; count++) is_decimal &= (character_kind(c = character(text, stop, at, &at)) & IS_DECIMAL) != 0;
-  if (count == 1 && character_kind(c) & IS_CASED) return 1;
-  if (is_listed(text + word, stop - word, NEVER_LAST)) return 1;
-  if (character_kind(first) & IS_DECIMAL && (is_decimal || is_listed(text + word, stop - word, BEFORE_NUMBERS))) return 1;
-  for (size_t i = 0; is_decimal && count < 3 && i < sizeof AFTER_DAYS / sizeof *AFTER_DAYS; i++) {
-    size_t length = strlen(AFTER_DAYS[i]), at = end + 1;
-    if (at + length > size || memcmp(text + at, AFTER_DAYS[i], length)) continue;
-    if (at + length == size) return 1;
-    c = character(text, size, at + length, &next);
-    if (c != '_' && !(character_kind(c) & (IS_LETTER | IS_DECIMAL | IS_OTHER_NUMBER))) return 1;
-  }
-  return is_dotted(text + word, stop - word) || (is_short && is_number(text + start, stop - start));
+static int is_thai_abbreviation(Word word) {
+  for (size_t at = 0; at < word.size;)
+    if (!is_in(character(word.text, word.size, at, &at), THAI_AND_LAO)) return 0;
+  return word.characters && word.characters <= 4;
 }
 
-/* Where the sentence that begins at `start` ends if it does at the marks at `stop`; 0: it does not. */
-static size_t sentence_end(const char *text, size_t size, size_t start, size_t stop, uint32_t before) {
-  size_t end = stop, next = stop;
-  uint32_t last = 0, mark = 0;
-  int asks = 0, is_one_dot = 1, are_dots = 1, are_calls = 1;
-  for (; end < size && is_one_of(mark = character(text, size, end, &next), MARKS); end = next) {
-    last = mark, asks |= mark == '?' || mark == '!';
-    is_one_dot = end == stop && mark == '.', are_dots &= mark == '.', are_calls &= mark == '?' || mark == '!';
+/* Whether a word for what German ordinals count stands behind the space at `end`. */
+static int is_month(const char *text, size_t size, size_t end) {
+  for (const char *const *month = MONTHS; *month; month++) {
+    size_t length = strlen(*month), at = end + 1, next;
+    if (at + length > size || memcmp(text + at, *month, length)) continue;
+    if (at + length == size) return 1;
+    uint32_t c = character(text, size, at + length, &next);
+    if (c != '_' && !(character_kind(c) & IS_DECIMAL) && !is_word_letter(c)) return 1;
   }
-  size_t tail = tail_end(text, size, end, 0), after = tail < size && text[tail] == ' ' ? tail + 1 : tail;
-  if (after >= size) return 0;
-  uint32_t first = character(text, size, after, &next);
-  if (is_one_of(last, WIDE) && !is_one_of(first, MARKS) && !is_one_of(first, CLOSERS) && first != ' ')
-    return tail > end && first >= 0x3040 && first <= 0x309f ? 0 : tail; /* Japanese goes on after a quotation */
-  size_t quoted = tail_end(text, size, end, 0x201c), word = quoted + 1; /* German quotations close by a “ */
-  if (quoted < size && text[quoted] == ' ') {
-    tail = quoted, after = word;
-    while (word < size && is_one_of(first = character(text, size, word, &next), OPENERS)) word = next;
-    if (word < size && first != ' ' && !is_one_of(first, MARKS) && !is_one_of(first, OPENERS) && !strchr(",;:", first < 0x80 ? (int)first : 'x')) {
-      if (character_kind(first) & IS_LOWER && !(first >= 0x10a0 && first <= 0x10ff)) return tail == end && asks ? tail : 0;
-      return is_one_dot && is_abbreviation(text, size, start, stop, tail, first) ? 0 : tail;
+  return 0;
+}
+
+typedef struct { /* what may end a sentence: marks [stop, end), and what belongs to them up to `tail` */
+  size_t start, stop, end, tail;
+  uint32_t next;     /* the character behind that begins a sentence if this ends one */
+  size_t next_start; /* where it is */
+} Candidate;
+
+/* Whether the full stop belongs to an abbreviation, an initial or a number. */
+static int is_abbreviation(const char *text, size_t size, Candidate c) {
+  Word word = last_word(text, c.start, c.stop);
+  size_t next;
+  uint32_t letter = word.characters == 1 ? character(word.text, word.size, 0, &next) : 0;
+  if (character_kind(letter) & IS_LETTER && !is_in(letter, CJK)) return 1;
+  if (is_listed(word, NEVER_LAST) || is_thai_abbreviation(word)) return 1;
+  int is_decimal = is_all_decimal(word);
+  if (character_kind(c.next) & IS_DECIMAL && (is_decimal || is_listed(word, BEFORE_NUMBERS))) return 1;
+  if (is_decimal && word.characters < 3 && is_month(text, size, c.tail)) return 1;
+  int is_short = window_start(text, c.start, c.stop) == c.start;
+  return is_dotted(word) || (is_short && is_number(text + c.start, c.stop - c.start));
+}
+
+/* Whether a word with a full stop is no last one of a sentence if a small letter follows. */
+static int is_known_abbreviation(Word word) { return is_listed(word, BEFORE_SMALL) || consists_of(word, CONSONANTS); }
+
+/* Whether a sentence goes on in small letters after a number, or a word that may stand before one. */
+static int goes_on(Word word) {
+  size_t roman = 0;
+  while (roman < word.size && word.text[roman] && strchr("IVXLC", word.text[roman])) roman++;
+  return is_listed(word, BEFORE_NUMBERS) || memchr(word.text, '.', word.size) || has_decimal(word) || (roman && roman == word.size);
+}
+
+/* Whether a word such as iPhone or macOS begins here. */
+static int has_capital_inside(const char *text, size_t size, size_t at) {
+  for (size_t letters = 0; at < size && letters < LONGEST_ABBREVIATION; letters++) {
+    uint32_t c = character(text, size, at, &at);
+    if (letters && c >= 'A' && c <= 'Z') return 1;
+    if (!is_word_letter(c)) return 0;
+  }
+  return 0;
+}
+
+/* Judges marks with a small letter behind them: a full stop may be that of an abbreviation within a sentence. */
+static int ends_before_small_letter(const char *text, size_t size, Candidate c) {
+  Word word = last_word(text, c.start, c.stop);
+  int has_closers = c.tail > c.end;
+  if (text[c.stop] == '.' && c.end == c.stop + 1) {
+    if (is_abbreviation(text, size, c) || is_known_abbreviation(word)) return 0;
+    if (has_capital_inside(text, size, c.next_start)) return 1;
+    int is_bracketed = strchr("([{", text[c.next_start - 1]) != NULL;
+    return !has_closers && !is_bracketed && !goes_on(word);
+  }
+  if (has_closers || (text[c.stop] == ';' && word.characters == 1)) return 0; /* in a list: α; β */
+  for (size_t at = c.stop; at < c.end;)
+    if (!is_one_of(character(text, size, at, &at), QUIET)) return 1;
+  return 0;
+}
+
+/* Whether the syllable before a shad is one after which no sentence ends. */
+static int is_connective(const char *text, size_t start, size_t stop) {
+  static const uint32_t SEPARATORS[] = {' ', 0xf0b, 0xf0c, 0xf0d, 0};
+  size_t before = window_start(text, start, stop), genitive = strlen(TIBETAN_GENITIVE);
+  while (stop > before && is_one_of(character_before(text, stop), SEPARATORS)) stop = previous_start(text, stop);
+  size_t syllable = stop;
+  while (syllable > before && !is_one_of(character_before(text, syllable), SEPARATORS)) syllable = previous_start(text, syllable);
+  size_t size = stop - syllable;
+  return is_listed(make_word(text, syllable, stop), TIBETAN_CONNECTIVES) || (size >= genitive && !memcmp(text + stop - genitive, TIBETAN_GENITIVE, genitive));
+}
+
+/* Judges marks that need no space behind them. */
+static int is_glued_end(const char *text, size_t size, Candidate c) {
+  uint32_t last = character_before(text, c.end), before = c.stop > c.start ? character_before(text, c.stop) : 0;
+  size_t next = c.tail, letters = c.tail;
+  if (c.tail > c.end && c.next >= 0x3040 && c.next <= 0x309f) return 0; /* Japanese goes on after a quotation */
+  uint32_t following = c.tail < size ? character(text, size, c.tail, &next) : 0;
+  if (is_one_of(last, BETWEEN_DIGITS) && character_kind(before) & IS_DECIMAL && character_kind(following) & IS_DECIMAL) return 0;
+  if (last == 0x6d4 && is_listed(last_word(text, c.start, c.stop), URDU_LETTERS)) {
+    for (size_t count = 0; count < LONGEST_ABBREVIATION && letters < size && is_word_letter(character(text, size, letters, &next)); count++) letters = next;
+    return !is_listed(make_word(text, c.tail, letters), URDU_LETTERS);
+  }
+  if (is_one_of(last, TIBETAN)) return !is_connective(text, c.start, c.stop);
+  for (const char *const *etc = KHMER_ETC; last == 0x17d4 && *etc; etc++)
+    if (size - c.tail >= strlen(*etc) && !memcmp(text + c.tail, *etc, strlen(*etc))) return 0;
+  return 1;
+}
+
+/* What else is a mark after the letters of some scripts: Greek asks by a semicolon, the full stop of Armenian is typed as a
+   colon, and the danda as a bar; 0: nothing. */
+static uint32_t further_mark(const char *text, size_t stop) {
+  uint32_t before = character_before(text, stop);
+  if (is_in(before, ARMENIAN)) return ':';
+  if (is_in(before, INDIC)) return '|';
+  if (is_one_of(before, CLOSERS)) before = character_before(text, previous_start(text, stop));
+  return is_in(before, GREEK) ? ';' : 0;
+}
+
+static size_t run_end(const char *text, size_t size, size_t at, const uint32_t *set, uint32_t also) {
+  for (size_t next = at; at < size; at = next) {
+    uint32_t c = character(text, size, at, &next);
+    if (!is_one_of(c, set) && (!also || c != also)) break;
+  }
+  return at;
+}
+
+/* Where marks end that need no space behind them; `stop`: there are none. */
+static size_t glued_end(const char *text, size_t size, size_t stop) {
+  size_t next, end = run_end(text, size, stop, MARKS, 0);
+  if (end > stop) return is_one_of(character_before(text, end), GLUED) ? end : stop;
+  uint32_t mark = character(text, size, stop, &next);
+  if (!is_in(character_before(text, stop), ETHIOPIC) || (mark != ':' && mark != 0x1361)) return stop;
+  static const uint32_t NONE[] = {0};
+  end = run_end(text, size, stop, NONE, mark); /* typed for a full stop: two signs between words, or two colons */
+  uint32_t following = end < size ? character(text, size, end, &next) : 0;
+  character(text, size, stop, &next);
+  return end == next || following == ':' || following == 0x1361 ? stop : end;
+}
+
+/* Whether marks end a sentence that is not parted from the next: between letters without capitals, after endings of verbs. */
+static size_t unspaced_end(const char *text, size_t size, size_t stop) {
+  uint32_t before = character_before(text, stop);
+  size_t next, calls = run_end(text, size, stop, CALLS, 0), tail = tail_end(text, size, calls, 0);
+  if (calls > stop && tail < size && is_in(before, UNCASED)) {
+    uint32_t first = character(text, size, tail, &next);
+    if (!is_one_of(first, MARKS) && (is_in(first, CJK) || (is_in(first, UNCASED) && is_word_letter(first)))) return tail;
+  }
+  size_t dots = stop;
+  while (dots < size && text[dots] == '.') dots++;
+  tail = tail_end(text, size, dots, 0);
+  if (dots == stop || tail == size) return 0;
+  uint32_t first = character(text, size, tail, &next);
+  if (is_one_of(before, KOREAN_ENDINGS) && first >= 0xac00 && first <= 0xd7a3) return tail;
+  for (const char *const *ending = HINDI_ENDINGS; first >= 0x904 && first <= 0x939 && *ending; ending++) {
+    size_t length = strlen(*ending);
+    if (stop >= length && !memcmp(text + stop - length, *ending, length)) return tail;
+  }
+  return 0;
+}
+
+/* Where what may end the sentence that begins at `start` ends, with its marks at `stop`, and whether it does; 0: nothing may. */
+static size_t candidate_end(const char *text, size_t size, size_t start, size_t stop, int *is_end) {
+  size_t next;
+  Candidate c = {.start = start, .stop = stop, .end = glued_end(text, size, stop)};
+  if (c.end > stop) {
+    c.tail = tail_end(text, size, c.end, 0);
+    c.next_start = c.tail < size && text[c.tail] == ' ' ? c.tail + 1 : c.tail;
+    c.next = c.next_start < size ? character(text, size, c.next_start, &next) : 0;
+    if (c.next && c.next != ' ' && !is_one_of(c.next, MARKS) && !is_one_of(c.next, CLOSERS)) {
+      *is_end = is_glued_end(text, size, c);
+      return c.tail;
     }
-    return 0;
   }
-  if (after > tail) return 0;
-  if (are_calls && is_in(before, CJK) && is_in(first, CJK) && !is_one_of(first, MARKS)) return tail;
-  return are_dots && is_one_of(before, VERB_ENDINGS) && first >= 0xac00 && first <= 0xd7a3 ? tail : 0;
+  c.end = run_end(text, size, stop, MARKS, further_mark(text, stop));
+  if (c.end == stop) return 0;
+  c.tail = tail_end(text, size, c.end, 0x201c); /* German quotations close by a “ */
+  *is_end = 1;
+  if (c.tail == size || text[c.tail] != ' ') return unspaced_end(text, size, stop);
+  c.next_start = run_end(text, size, c.tail + 1, OPENERS, 0);
+  c.next = c.next_start < size ? character(text, size, c.next_start, &next) : ' ';
+  if (c.next == ' ' || c.next == ',' || c.next == ';' || c.next == ':' || is_one_of(c.next, MARKS)) return 0;
+  if (character_kind(c.next) & IS_LOWER && !is_in(c.next, GEORGIAN)) *is_end = ends_before_small_letter(text, size, c);
+  else *is_end = text[stop] != '.' || c.end > stop + 1 || !is_abbreviation(text, size, c);
+  return c.tail;
+}
+
+/* Whether a sentence may end at a character: it is the first of marks, or stands for one in some scripts. */
+static int may_be_mark(const char *text, size_t at, uint32_t c) {
+  if (is_one_of(c, MARKS)) return !is_one_of(character_before(text, at), MARKS);
+  return (c == ';' || c == ':' || c == '|' || c == 0x1361) && !is_one_of(character_before(text, at), MARKS);
 }
 
 /* Ends of the sentences of the line, each after the space behind it. */
 static int sentence_ends(const Splitter *s, Ends *ends) {
-  uint32_t before = 0;
   for (size_t at = 0, start = 0, next = 0; at < s->size; at = next) {
     uint32_t c = character(s->line, s->size, at, &next);
-    size_t end = is_one_of(c, MARKS) && !is_one_of(before, MARKS) ? sentence_end(s->line, s->size, start, at, before) : 0;
-    before = c;
-    if (!end) continue;
+    int is_end = 0;
+    size_t end = may_be_mark(s->line, at, c) ? candidate_end(s->line, s->size, start, at, &is_end) : 0;
+    if (end) next = end;
+    if (!is_end || !end) continue;
     start = end;
     if (add_end(ends, end + (end < s->size && s->line[end] == ' '))) return -1;
   }

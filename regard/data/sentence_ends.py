@@ -1,0 +1,175 @@
+"""Sentence boundaries: after which characters of a line a sentence ends, or a clause of a script without marks.
+
+A sentence ends at `.!?…` with closing quotes and brackets, before white space, unless an abbreviation, an initial or a
+number says otherwise; at the marks of one script, such as `。` and `।`, without white space too. Doubtful ends are
+none: two sentences in one line are translated better than a sentence in two. `regard/runtime/c/splitter.c` has the same
+rules.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from regard.data import sentence_marks as tables
+from regard.data.sentence_marks import LONGEST_ABBREVIATION, character_class
+
+_MARKS = re.escape(tables.MARKS)
+_GLUED = re.escape(tables.GLUED)
+_CLOSERS = re.escape(tables.CLOSERS)
+_OPENERS = re.escape(tables.OPENERS)
+_CJK = character_class(tables.CJK)
+_UNCASED = character_class(tables.UNCASED)
+_GREEK = character_class(tables.GREEK)
+_AFTER = rf"[{_CLOSERS}{character_class(tables.NOTES)}]|\[[0-9]{{1,3}}\]"
+"""A closing quote or bracket, a note, or an emoji: it belongs to the sentence whose mark is before it."""
+_TAIL = rf"(?:{_AFTER})*(?!{_AFTER})"
+"""All closing marks, notes and emoji that follow a mark: the match takes none back."""
+_GREEK_MARKS = rf"(?:(?<=[{_GREEK}])|(?<=[{_GREEK}][{_CLOSERS}]))[{_MARKS};\u037e]+"
+"""The question mark of Greek looks like a semicolon."""
+_ARMENIAN_MARKS = rf"(?<=[{character_class(tables.ARMENIAN)}])[{_MARKS}:]+"
+"""The full stop of Armenian is often typed as a colon."""
+_INDIC_MARKS = rf"(?<=[{character_class(tables.INDIC)}])[{_MARKS}|]+"
+"""The danda is often typed as a vertical bar."""
+_ETHIOPIC_MARKS = rf"(?<=[{character_class(tables.ETHIOPIC)}])(?:\u1361\u1361+|::+)(?![\u1361:])"
+"""The full stop of Ethiopic scripts is often typed as two signs between words, or as two colons."""
+_GLUED_MARKS = rf"[{_MARKS}]+(?<=[{_GLUED}])(?![{_MARKS}])"
+_SENTENCE_END = re.compile(
+    rf"(?=[{_MARKS};\u037e:|\u1361])(?<![{_MARKS}])(?:"
+    rf"(?P<glued>{_GLUED_MARKS}|{_ETHIOPIC_MARKS})(?P<quote>{_TAIL})(?=\s*(?P<after>[^\s{_MARKS}{_CLOSERS}]))"
+    rf"|(?P<marks>{_GREEK_MARKS}|{_ARMENIAN_MARKS}|{_INDIC_MARKS}|[{_MARKS}]+)(?P<closers>(?:{_AFTER}|“)*)"
+    rf"(?=\s+[{_OPENERS}]*(?P<next>[^\s{_MARKS},;:{_OPENERS}]))"
+    rf"|(?<=[{_UNCASED}])[{re.escape(tables.CALLS)}]+{_TAIL}(?![{_MARKS}])(?=[{_CJK}]|(?=[{_UNCASED}])[^\W\d_])"
+    rf"|(?<=[{tables.KOREAN_ENDINGS}])\.+{_TAIL}(?=[가-힣])"
+    rf"|(?:{'|'.join(f'(?<={ending})' for ending in tables.HINDI_ENDINGS)})\.+{_TAIL}(?=[\u0904-\u0939])"
+    rf")"
+)
+"""Candidates: glued marks; marks before white space; between letters without capitals; after the ending of a verb."""
+_LETTERS = character_class(tables.CLAUSES)
+_CLAUSE_END = re.compile(rf"(?<=[{_LETTERS}])\s+(?=[{_LETTERS}])")
+_CJK_LETTER = re.compile(f"[{_CJK}]")
+_GEORGIAN_LETTER = re.compile(f"[{character_class(tables.GEORGIAN)}]")
+_THAI_ABBREVIATION = re.compile(f"[{character_class(tables.THAI_AND_LAO)}]{{1,4}}")
+_NUMBER = re.compile(r"\W*(?:\d{1,4}|[^\W\d_]|[ivxlcIVXLC]{1,4})(?:[.)]\d{1,3})*\Z")
+_ROMAN_NUMBER = re.compile(r"[IVXLC]+")
+_LETTERS_WITH_DOTS = re.compile(r"(?:[^\W\d_]\.)+[^\W\d_]\Z")
+_CAPITAL_INSIDE = re.compile(r"[^\W\d_]{1,11}?[A-Z]")
+"""A name such as iPhone or macOS, which begins a sentence with a small letter."""
+_MONTHS = re.compile(rf"\s+(?:{'|'.join(tables.MONTHS)})\b")
+_LAST_WORD = re.compile(r"[^\s۔]*\Z")
+_FIRST_LETTERS = re.compile(r"[^\W\d_]*")
+
+
+def sentence_ends(text: str, start: int = 0, stop: int | None = None) -> Iterator[int]:
+    """Yield the offsets at which sentences of a text line end, but for the last. Takes linear time for any text."""
+    for match in _SENTENCE_END.finditer(text, start, len(text) if stop is None else stop):
+        if _is_end(text, start, match):
+            start = match.end()
+            yield start
+
+
+def clause_ends(text: str) -> Iterator[int]:
+    """Yield the offsets at which clauses of a sentence in Thai, Lao or Khmer end, but for the last."""
+    for match in _CLAUSE_END.finditer(text):
+        yield match.start()
+
+
+def count_sentences(line: str) -> int:
+    """Count the sentences of a line."""
+    return 1 + sum(1 for _ in sentence_ends(line))
+
+
+def count_clauses(line: str) -> int:
+    """Count the clauses of a line in Thai, Lao or Khmer; 0: it is in another script."""
+    return 1 + sum(1 for _ in clause_ends(line)) if re.search(f"[{_LETTERS}]", line) else 0
+
+
+def _is_end(text: str, start: int, match: re.Match[str]) -> bool:
+    """Judge a candidate in a sentence that begins at `start`."""
+    if match["glued"]:
+        return _is_glued_end(text, start, match)
+    first = match["next"]
+    if first is None:
+        return True
+    marks = match["marks"]
+    if first.islower() and not _GEORGIAN_LETTER.match(first):
+        return _ends_before_small_letter(text, start, match)
+    return marks != "." or not _is_abbreviation(text, start, match)
+
+
+def _is_glued_end(text: str, start: int, match: re.Match[str]) -> bool:
+    """Judge marks that need no white space behind them."""
+    last, after = match["glued"][-1], match["after"]
+    if match["quote"] and "\u3040" <= after <= "\u309f":  # Japanese goes on after a quotation: 「…。」と
+        return False
+    before = text[max(start, match.start() - LONGEST_ABBREVIATION) : match.start()]
+    following = text[match.end() : match.end() + LONGEST_ABBREVIATION]
+    if last in tables.BETWEEN_DIGITS and before[-1:].isdecimal() and following[:1].isdecimal():
+        return False
+    if last == "۔" and _last_word(before) in tables.URDU_LETTERS:
+        return _first_letters(following) not in tables.URDU_LETTERS
+    if last in tables.TIBETAN:
+        syllable = re.split(r"[་༌\s།]", before.rstrip(" ་༌།"))[-1]
+        return not (syllable in tables.TIBETAN_CONNECTIVES or syllable.endswith(tables.TIBETAN_GENITIVE))
+    return not (last == "។" and following.startswith(tables.KHMER_ETC))
+
+
+def _last_word(before: str) -> str:
+    """Return the last word of the text before a mark, without the quotes and brackets that open it."""
+    match = _LAST_WORD.search(before.rstrip())
+    return match[0].lstrip(tables.BEFORE_WORDS) if match else ""
+
+
+def _first_letters(following: str) -> str:
+    match = _FIRST_LETTERS.match(following)
+    return match[0] if match else ""
+
+
+def _ends_before_small_letter(text: str, start: int, match: re.Match[str]) -> bool:
+    """Judge marks with a small letter behind them: a full stop may be that of an abbreviation within a sentence."""
+    marks, stop = match["marks"], match.start()
+    following = match.start("next")
+    word = _last_word(text[max(start, stop - LONGEST_ABBREVIATION) : stop])
+    if marks == ".":
+        if _is_abbreviation(text, start, match) or _is_known_abbreviation(word):
+            return False
+        if _CAPITAL_INSIDE.match(text, following):
+            return True
+        is_bracketed = text[following - 1] in "([{"
+        return not (match["closers"] or is_bracketed or _goes_on(word))
+    is_variable = marks[0] in ";\u037e" and len(word) == 1  # in a list: α; β
+    return not match["closers"] and not is_variable and any(mark not in tables.QUIET for mark in marks)
+
+
+def _is_known_abbreviation(word: str) -> bool:
+    """Return whether a word with a full stop is no last one of a sentence if a small letter follows."""
+    folded = word.translate(tables.FOLDED)
+    return folded in tables.BEFORE_SMALL or tables.CONSONANTS.issuperset(folded)
+
+
+def _goes_on(word: str) -> bool:
+    """Return whether a sentence goes on in small letters after a number, or a word that may stand before one."""
+    return (
+        word.translate(tables.FOLDED) in tables.BEFORE_NUMBERS
+        or "." in word
+        or any(map(str.isdecimal, word))
+        or _ROMAN_NUMBER.fullmatch(word) is not None
+    )
+
+
+def _is_abbreviation(text: str, start: int, match: re.Match[str]) -> bool:
+    """Return whether the full stop belongs to an abbreviation, an initial or a number."""
+    stop, first = match.start(), match["next"]
+    word = _last_word(text[max(start, stop - LONGEST_ABBREVIATION) : stop])
+    if len(word) == 1 and word.isalpha() and not _CJK_LETTER.match(word):  # an initial, or "d. h."
+        return True
+    folded = word.translate(tables.FOLDED)
+    is_number = word.isdecimal()
+    if folded in tables.NEVER_LAST or _THAI_ABBREVIATION.fullmatch(word):
+        return True
+    if first.isdecimal() and (folded in tables.BEFORE_NUMBERS or is_number):
+        return True
+    if is_number and len(word) < 3 and _MONTHS.match(text, match.end()):
+        return True
+    is_short = stop - start <= LONGEST_ABBREVIATION
+    return _LETTERS_WITH_DOTS.match(word) is not None or (is_short and _NUMBER.match(text[start:stop]) is not None)

@@ -34,7 +34,7 @@ from regard.data.familiar import Familiar
 from regard.data.language_id import LanguageId
 from regard.data.languages import Languages
 from regard.data.prepare import PreparedData, prepare_data
-from regard.data.sentence_ends import count_sentences
+from regard.data.sentence_ends import count_sentences, usual_clauses
 from regard.data.tokenizer import Tokenizer
 from regard.evaluation.significance import score_with_intervals
 from regard.evaluation.training_report import PAGE, make_report, render_report
@@ -449,9 +449,11 @@ class _Session:
         name, longest = length_setting(settings), data.longest_source
         if self.parent is not None:  # its weights have learnt its longest sentences
             longest = max(longest, getattr(self.parent.settings.search, name) or 0)
-        facts: dict[str, float] = {} if getattr(recipe.search, name) else {name: longest}
+        facts: dict[str, float | None] = {} if getattr(recipe.search, name) else {name: longest}
         if images is None and recipe.search.line_sentences is None and data.sample[0]:
             facts["line_sentences"] = round(sum(map(count_sentences, data.sample[0])) / len(data.sample[0]), 2)
+        if images is None and recipe.search.line_clauses is None:
+            facts["line_clauses"] = usual_clauses(data.sample[0])
         settings = settings.with_values(search=recipe.search.with_values(**facts))
         out.mkdir(parents=True, exist_ok=True)
         recipe.write(out / "train.toml")

@@ -13,7 +13,13 @@ if TYPE_CHECKING:
     from pydantic.fields import FieldInfo
 
 _KEY, _OWN_ONLY = "regard.search", "regard.search.own_only"
-_ELSEWHERE = ("seed", "longest_source", "line_sentences", "score_threshold")  # of every command; facts of the data
+_ELSEWHERE = (  # of every command; facts of the data
+    "seed",
+    "longest_source",
+    "line_sentences",
+    "line_clauses",
+    "score_threshold",
+)
 
 
 def search_command(*only: str, without: tuple[str, ...] = ()) -> type[TyperCommand]:

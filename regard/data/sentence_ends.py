@@ -9,7 +9,7 @@ rules.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from regard.data import sentence_marks as tables
 from regard.data.sentence_marks import LONGEST_ABBREVIATION, character_class
@@ -46,6 +46,7 @@ _SENTENCE_END = re.compile(
 )
 """Candidates: glued marks; marks before white space; between letters without capitals; after the ending of a verb."""
 _LETTERS = character_class(tables.CLAUSES)
+_CLAUSE_LETTER = re.compile(f"[{_LETTERS}]")
 _CLAUSE_END = re.compile(rf"(?<=[{_LETTERS}])\s+(?=[{_LETTERS}])")
 _CJK_LETTER = re.compile(f"[{_CJK}]")
 _GEORGIAN_LETTER = re.compile(f"[{character_class(tables.GEORGIAN)}]")
@@ -79,9 +80,10 @@ def count_sentences(line: str) -> int:
     return 1 + sum(1 for _ in sentence_ends(line))
 
 
-def count_clauses(line: str) -> int:
-    """Count the clauses of a line in Thai, Lao or Khmer; 0: it is in another script."""
-    return 1 + sum(1 for _ in clause_ends(line)) if re.search(f"[{_LETTERS}]", line) else 0
+def usual_clauses(lines: Iterable[str]) -> int | None:
+    """Return how many clauses 99 of 100 lines in Thai, Lao or Khmer have at most; None: there are no such lines."""
+    counts = sorted(1 + sum(1 for _ in clause_ends(line)) for line in lines if _CLAUSE_LETTER.search(line))
+    return counts[(len(counts) - 1) * 99 // 100] if counts else None
 
 
 def _is_end(text: str, start: int, match: re.Match[str]) -> bool:

@@ -1,15 +1,19 @@
-"""Split lines into sentences, and what is longer than any source in training at spaces, or inside words."""
+"""Split lines into sentences, and what is longer than any source in training at spaces, or inside words.
+
+Thai, Lao and Khmer have spaces between clauses and sentences alike, and no mark tells which. What is longer than any
+source in training is split there first. If lines of the training data have no such spaces, every one parts sentences.
+"""
 
 from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
 from regard.common.errors import LineWarning
-from regard.data.sentence_ends import sentence_ends
+from regard.data.sentence_ends import clause_ends, sentence_ends
 
 _WHOLE = 2
 """A sentence up to this many times longer than the longest source in training is still translated whole."""
@@ -18,19 +22,25 @@ _WORD = re.compile(r" *[^ ]+ ?")
 
 @dataclass(frozen=True)
 class LineSplitter:
-    """Splits lines of more than `longest` tokens, or with `each_sentence` all; `length` counts the tokens of a text."""
+    """Splits lines of more than `longest` tokens, or with `each_sentence` all; `length` counts the tokens of a text.
+
+    `line_clauses`: how many clauses nearly all lines in training have at most; None: it is unknown.
+    """
 
     length: Callable[[str], int]
     longest: int
     each_sentence: bool = False
+    line_clauses: int | None = None
 
     def split(self, line: str, index: int) -> list[str]:
         """Return the parts of a line; concatenated, they are the line. `index` is the line's, for warnings."""
         if not self.each_sentence and self.length(line) <= self.longest:
             return [line]
-        sentences = _sentences(line)
+        sentences = _split_at(line, sentence_ends(line))
         if not self.each_sentence:
             sentences = self._merge(sentences)
+        elif self.line_clauses == 1:
+            sentences = [clause for sentence in sentences for clause in _split_at(sentence, clause_ends(sentence))]
         return [part for sentence in sentences for part in self._split_sentence(sentence, index)]
 
     def _merge(self, parts: Sequence[str]) -> list[str]:
@@ -74,6 +84,22 @@ class LineSplitter:
         return fitting
 
     def _split_sentence(self, sentence: str, index: int) -> list[str]:
+        """Split a sentence of more than `longest` tokens between clauses; warn of one that may be several."""
+        clauses = _split_at(sentence, clause_ends(sentence))
+        if len(clauses) == 1:
+            return self._split_clause(sentence, index)
+        length = self.length(sentence)
+        if length > self.longest:
+            parts = self._merge(clauses)
+            outcome = f"was split between clauses into {len(parts):,} parts"
+            self._warn(index, self._too_long(length, outcome), sentence)
+            return [part for clause in parts for part in self._split_clause(clause, index)]
+        if self.each_sentence and self.line_clauses is not None and len(clauses) > self.line_clauses:
+            many = f"{len(clauses):,} clauses are more than lines in training have ({self.line_clauses:,})"
+            self._warn(index, f"{many}; they may be several sentences, and are translated as one", sentence)
+        return [sentence]
+
+    def _split_clause(self, sentence: str, index: int) -> list[str]:
         """Leave a sentence whole up to `_WHOLE` times `longest` tokens, else split it at spaces; warn if it is long."""
         length = self.length(sentence)
         if length <= self.longest:
@@ -83,17 +109,23 @@ class LineSplitter:
             words = [self._split_word(word) for word in _WORD.findall(sentence)]
             parts = self._merge([part for word in words for part in word])
             where = "at spaces" if all(len(word) == 1 for word in words) else "at spaces and inside words"
-            outcome = f"was split {where} into {len(parts)} parts, whose translations may not fit together"
-        message = f"a sentence of {length:,} tokens is longer than any in training ({self.longest:,}); it {outcome}"
-        warnings.warn(LineWarning(index, f"{message}: {sentence[:40]}…"), stacklevel=6)
+            outcome = f"was split {where} into {len(parts):,} parts, whose translations may not fit together"
+        self._warn(index, self._too_long(length, outcome), sentence)
         return parts
+
+    def _too_long(self, length: int, outcome: str) -> str:
+        return f"a sentence of {length:,} tokens is longer than any in training ({self.longest:,}); it {outcome}"
+
+    def _warn(self, index: int, message: str, sentence: str) -> None:
+        warnings.warn(LineWarning(index, f"{message}: {sentence[:40]}…"), stacklevel=7)
 
     def _split_word(self, word: str) -> list[str]:
         """Split a word of more than `longest` tokens between characters, each part as long as it can be."""
         return [word] if self.length(word) <= self.longest else self._cut(word, range(1, len(word) + 1))
 
 
-def _sentences(line: str) -> list[str]:
-    """Split a line after the space behind each sentence, leaving nothing out."""
-    ends = [end + (line[end : end + 1] == " ") for end in sentence_ends(line)]
-    return [line[start:stop] for start, stop in zip([0, *ends], [*ends, len(line)], strict=True) if start < stop]
+def _split_at(text: str, ends: Iterable[int]) -> list[str]:
+    """Split a text after the space behind each end, leaving nothing out."""
+    stops = [end + (text[end : end + 1] == " ") for end in ends]
+    starts = [0, *stops]
+    return [text[start:stop] for start, stop in zip(starts, [*stops, len(text)], strict=True) if start < stop]

@@ -211,7 +211,10 @@ class Translator(BasePipeline):
         parts, is_constrained = [line.removeprefix(code)], bool(constraints.terms or constraints.prefix)
         if not constraints.terms:
             each = settings.splits_sentences and not constraints.prefix
-            splitter = LineSplitter(lambda text: len(encode(code + text.rstrip())), longest or sys.maxsize, each)
+            clauses = self.settings.search.line_clauses
+            splitter = LineSplitter(
+                lambda text: len(encode(code + text.rstrip())), longest or sys.maxsize, each, clauses
+            )
             parts = splitter.split(parts[0], index)
         code_and_space = f"{code} " if code else ""
         segments = []

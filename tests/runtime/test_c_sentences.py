@@ -6,6 +6,7 @@ import ctypes
 import random
 import sys
 import unicodedata
+import warnings
 from pathlib import Path
 
 import pytest
@@ -44,6 +45,9 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
     library = ctypes.CDLL(str(path))
     library.line_ends.restype = ctypes.c_int64
     library.line_ends.argtypes = [ctypes.c_char_p, ctypes.c_size_t, ctypes.POINTER(ctypes.c_size_t)]
+    library.line_parts.restype = ctypes.c_int64
+    library.line_parts.argtypes = [ctypes.c_char_p, ctypes.c_size_t, ctypes.c_int64, ctypes.c_int, ctypes.c_int64]
+    library.line_parts.argtypes += [ctypes.POINTER(ctypes.c_size_t), ctypes.c_char_p, ctypes.c_size_t]
     library.has_letters.argtypes = [ctypes.c_char_p, ctypes.c_size_t]
     library.wants_space.argtypes = [ctypes.c_char_p, ctypes.c_size_t] * 2
     return library
@@ -69,6 +73,42 @@ def test_lines_are_split_alike(library: ctypes.CDLL, pieces: list[str]) -> None:
         assert split(library, line) == expected, ascii(line)
         split_lines += len(expected) > 1
     assert split_lines > 5_000
+
+
+WORDS = "ฉัน กลับบ้าน เขา ๆ ฯ ๒ 5 ລາວ ໄປ ໆ ខ្ញុំ ទៅ ៗ ។ . A ᥛᥣᥰ"
+CLAUSES = [*WORDS.split(), *([" "] * 8)]
+"""What spaces between clauses stand beside."""
+
+
+def split_further(library: ctypes.CDLL, line: str, splitter: LineSplitter) -> tuple[list[str], list[str]]:
+    """Return the parts and the notes of a line by the library; a token is a character."""
+    text = line.encode()
+    ends, notes = (ctypes.c_size_t * (len(text) + 1))(), ctypes.create_string_buffer(65536)
+    settings = splitter.longest, splitter.each_sentence, splitter.line_clauses or 0
+    count = library.line_parts(text, len(text), *settings, ends, notes, len(notes))
+    parts = [text[start:end].decode() for start, end in zip([0, *ends[: count - 1]], ends[:count], strict=True)]
+    return parts, notes.value.decode().splitlines()
+
+
+@pytest.mark.parametrize("line_clauses", [None, 1, 2, 4])
+@pytest.mark.parametrize("each_sentence", [True, False])
+def test_clauses_are_split_and_noted_alike(library: ctypes.CDLL, each_sentence: bool, line_clauses: int | None) -> None:
+    rng, several = random.Random(5), 0
+    for _ in range(2_000):
+        line = clean("".join(rng.choices(CLAUSES, k=rng.randint(1, 40))))
+        splitter = LineSplitter(
+            lambda text: len(text.rstrip()) + 1, rng.choice((4, 15, 60)), each_sentence, line_clauses
+        )
+        if not line:
+            continue
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            expected = splitter.split(line, 0)
+        if not each_sentence and len(expected) == 1 and not caught:
+            continue  # the library is asked for such lines too, but by its caller
+        assert split_further(library, line, splitter) == (expected, [str(item.message) for item in caught]), line
+        several += len(expected) > 1
+    assert several > 500
 
 
 @pytest.mark.parametrize(

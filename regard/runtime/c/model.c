@@ -129,7 +129,7 @@ static void read_settings(Opening *o) {
   ok = ok && between(s->longest_source, -1, MOST) && between(s->max_line, 1, INT32_MAX) && between(s->max_whole, 1, MOST);
   ok = ok && s->longest_source != 0 && s->length_penalty >= 0 && s->length_penalty <= 10;
   ok = ok && s->max_ratio > 0 && s->max_ratio <= 100;
-  ok = ok && between(s->aligned_layer, -1, MOST) && between(s->aligned_head, -1, MOST) && between(s->symmetry, 0, 4) && between(s->several_sentences, 0, 1);
+  ok = ok && between(s->aligned_layer, -1, MOST) && between(s->aligned_head, -1, MOST) && between(s->symmetry, 0, 4) && between(s->lines, 0, INT32_MAX);
   must(o, ok, "its settings");
 }
 
@@ -546,7 +546,7 @@ REGARD_API const char *regard_languages(const RegardModel *model, size_t *size) 
 
 REGARD_API void regard_options(const RegardModel *model, RegardOptions *o) {
   const Settings *s = &model->settings;
-  *o = (RegardOptions){s->beam, 1, s->length_penalty, s->max_ratio, s->max_extra, s->min_length, s->max_length, s->no_repeat_ngram, s->max_line, s->max_whole, 1, 0, 0, 0, !s->several_sentences, .temperature = 1};
+  *o = (RegardOptions){s->beam, 1, s->length_penalty, s->max_ratio, s->max_extra, s->min_length, s->max_length, s->no_repeat_ngram, s->max_line, s->max_whole, 1, 0, 0, 0, !(s->lines & 1), .temperature = 1};
 }
 
 REGARD_API int32_t regard_recurrence(const RegardModel *m) { return (m->encoder_states.parts > 0) + 2 * m->settings.is_recurrent; }

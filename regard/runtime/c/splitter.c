@@ -468,14 +468,36 @@ static void with_commas(int64_t number, char *to, size_t size) {
   to[at] = 0;
 }
 
-static int note(Splitter *s, Part sentence, int64_t length, const char *outcome) {
-  char text[512], tokens[40], longest[40];
+/* Adds a note: a text, and the beginning of the sentence that it is about. */
+static int note(Splitter *s, Part sentence, const char *text) {
   size_t end = sentence.start, next;
   for (int i = 0; i < SHOWN && end < sentence.end; i++, end = next) character(s->line, s->size, end, &next);
+  int failed = s->notes.size && append_text(&s->notes, "\n", 1);
+  failed = failed || append_text(&s->notes, text, strlen(text)) || append_text(&s->notes, ": ", 2);
+  return failed || append_text(&s->notes, s->line + sentence.start, end - sentence.start) || append_text(&s->notes, "\xe2\x80\xa6", 3);
+}
+
+static int note_length(Splitter *s, Part sentence, int64_t length, const char *outcome) {
+  char text[512], tokens[40], longest[40];
   with_commas(length, tokens, sizeof tokens), with_commas(s->longest, longest, sizeof longest);
-  snprintf(text, sizeof text, "%sa sentence of %s tokens is longer than any in training (%s); it %s: ", s->notes.size ? "\n" : "", tokens, longest, outcome);
-  return append_text(&s->notes, text, strlen(text)) || append_text(&s->notes, s->line + sentence.start, end - sentence.start) ||
-         append_text(&s->notes, "\xe2\x80\xa6", 3);
+  snprintf(text, sizeof text, "a sentence of %s tokens is longer than any in training (%s); it %s", tokens, longest, outcome);
+  return note(s, sentence, text);
+}
+
+static int note_clauses(Splitter *s, Part sentence, size_t clauses) {
+  char text[512], count[40], most[40];
+  with_commas((int64_t)clauses, count, sizeof count), with_commas(s->line_clauses, most, sizeof most);
+  snprintf(text, sizeof text, "%s clauses are more than lines in training have (%s); they may be several sentences, and are translated as one", count, most);
+  return note(s, sentence, text);
+}
+
+/* Ends of the clauses of a sentence in Thai, Lao or Khmer, each after the space behind it. */
+static int clause_ends(const Splitter *s, Part sentence, Ends *ends) {
+  for (size_t at = sentence.start + 1, next; at + 1 < sentence.end; at++) {
+    if (s->line[at] != ' ' || !is_in(character_before(s->line, at), CLAUSES)) continue;
+    if (is_in(character(s->line, s->size, at + 1, &next), CLAUSES) && add_end(ends, at + 1)) return -1;
+  }
+  return add_end(ends, sentence.end);
 }
 
 /* Ends of the words of a sentence, inside of words that are too long themselves too. */
@@ -506,13 +528,10 @@ static int word_ends(Splitter *s, Part sentence, Ends *ends, int *inside) {
   return 0;
 }
 
-/* Leaves a sentence whole up to WHOLE times the longest source, else splits it at spaces; notes it if it is long. */
-static int split_sentence(Splitter *s, Part sentence, Parts *parts) {
-  int64_t length = splitter_length(s, sentence.start, sentence.end);
-  if (length < 0) return -1;
-  if (length <= s->longest) return add_part(parts, sentence.start, sentence.end);
+/* Leaves a sentence of one clause whole up to WHOLE times the longest source, else splits it at spaces; notes it. */
+static int split_clause(Splitter *s, Part sentence, int64_t length, Parts *parts) {
   if (length <= WHOLE * s->longest)
-    return add_part(parts, sentence.start, sentence.end) || note(s, sentence, length, "is translated whole, but may come out badly");
+    return add_part(parts, sentence.start, sentence.end) || note_length(s, sentence, length, "is translated whole, but may come out badly");
   Ends ends = {0};
   int inside = 0;
   size_t before = parts->count;
@@ -522,7 +541,54 @@ static int split_sentence(Splitter *s, Part sentence, Parts *parts) {
   char outcome[160], count[40];
   with_commas((int64_t)(parts->count - before), count, sizeof count);
   snprintf(outcome, sizeof outcome, "was split %s into %s parts, whose translations may not fit together", inside ? "at spaces and inside words" : "at spaces", count);
-  return note(s, sentence, length, outcome);
+  return note_length(s, sentence, length, outcome);
+}
+
+/* Splits a sentence that is longer than any source in training between its clauses, and notes it. */
+static int split_clauses(Splitter *s, Part sentence, int64_t length, const Ends *ends, Parts *parts) {
+  Parts clauses = {0};
+  char outcome[160], count[40];
+  int failed = cut(s, sentence.start, ends, &clauses);
+  with_commas((int64_t)clauses.count, count, sizeof count);
+  snprintf(outcome, sizeof outcome, "was split between clauses into %s parts", count);
+  failed = failed || note_length(s, sentence, length, outcome);
+  for (size_t i = 0; i < clauses.count && !failed; i++) {
+    Part clause = clauses.data[i];
+    int64_t own = splitter_length(s, clause.start, clause.end);
+    if (own < 0) failed = 1;
+    else failed = own <= s->longest ? add_part(parts, clause.start, clause.end) : split_clause(s, clause, own, parts);
+  }
+  free(clauses.data);
+  return failed ? -1 : 0;
+}
+
+/* Splits a sentence that is longer than any source in training; notes that one may be several. */
+static int split_sentence(Splitter *s, Part sentence, Parts *parts) {
+  Ends ends = {0};
+  int64_t length = splitter_length(s, sentence.start, sentence.end);
+  int failed = length < 0 || clause_ends(s, sentence, &ends);
+  if (failed) {
+    free(ends.data);
+    return -1;
+  }
+  if (length > s->longest) {
+    failed = ends.count > 1 ? split_clauses(s, sentence, length, &ends, parts) : split_clause(s, sentence, length, parts);
+  } else {
+    failed = add_part(parts, sentence.start, sentence.end);
+    if (s->each_sentence && s->line_clauses && ends.count > (size_t)s->line_clauses) failed = failed || note_clauses(s, sentence, ends.count);
+  }
+  free(ends.data);
+  return failed ? -1 : 0;
+}
+
+/* Appends a sentence, or each of its clauses if spaces part sentences. */
+static int add_sentence(Splitter *s, size_t start, size_t end, Parts *sentences) {
+  if (s->line_clauses != 1) return add_part(sentences, start, end);
+  Ends ends = {0};
+  int failed = clause_ends(s, (Part){start, end}, &ends);
+  for (size_t i = 0; i < ends.count && !failed; i++) failed = add_part(sentences, i ? ends.data[i - 1] : start, ends.data[i]);
+  free(ends.data);
+  return failed;
 }
 
 int split_line(Splitter *s, Parts *parts) {
@@ -530,7 +596,7 @@ int split_line(Splitter *s, Parts *parts) {
   Parts sentences = {0};
   int failed = sentence_ends(s, &ends);
   if (!s->each_sentence) failed = failed || cut(s, 0, &ends, &sentences);
-  for (size_t i = 0; s->each_sentence && i < ends.count && !failed; i++) failed = add_part(&sentences, i ? ends.data[i - 1] : 0, ends.data[i]);
+  for (size_t i = 0; s->each_sentence && i < ends.count && !failed; i++) failed = add_sentence(s, i ? ends.data[i - 1] : 0, ends.data[i], &sentences);
   for (size_t i = 0; i < sentences.count && !failed; i++) failed = split_sentence(s, sentences.data[i], parts);
   free(ends.data), free(sentences.data);
   return failed ? -1 : 0;

@@ -1,4 +1,4 @@
-/* Splits lines into sentences, and what is longer than any source in training at spaces, or inside words. */
+/* Splits lines into sentences, and what is longer than any source in training between clauses, at spaces, or inside words. */
 
 #ifndef REGARD_SPLITTER_H
 #define REGARD_SPLITTER_H
@@ -20,6 +20,7 @@ typedef struct {
   size_t code_size;
   int64_t longest;  /* tokens, end of sentence included */
   int each_sentence; /* 0: only lines longer than that are split */
+  int64_t line_clauses; /* that nearly all lines in training have at most; 0: unknown */
   const char *line;
   size_t size;
   TextBuffer text; /* scratch */

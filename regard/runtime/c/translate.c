@@ -144,7 +144,7 @@ static int add_segment(RegardResult *r, const TextBuffer *line, size_t code, siz
 static int split(RegardResult *r, Line *line, const TextBuffer *clean, int has_prefix) {
   size_t code = line->code;
   int64_t longest = r->model->settings.longest_source;
-  Splitter s = {.tokenizer = r->model->source, .code = clean->data, .code_size = code, .longest = longest > 0 ? longest : INT64_MAX, .each_sentence = r->options.split && !has_prefix, .line = clean->data + code, .size = clean->size - code};
+  Splitter s = {.tokenizer = r->model->source, .code = clean->data, .code_size = code, .longest = longest > 0 ? longest : INT64_MAX, .each_sentence = r->options.split && !has_prefix, .line_clauses = r->model->settings.lines / 2, .line = clean->data + code, .size = clean->size - code};
   Parts parts = {0};
   int failed = split_line(&s, &parts);
   for (size_t i = 0; i < parts.count && !failed; i++) {

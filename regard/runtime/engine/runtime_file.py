@@ -292,9 +292,8 @@ def _settings(
         head = -1 if choice.head is None else choice.head
         alignment = (names.index(choice.layer), head, int(choice.shifted), SYMMETRIES.index(choice.symmetry))
     penalties = (search.length_penalty, search.max_ratio)
-    return struct.pack(
-        f"<{len(integers)}i2d6i", *integers, *penalties, *alignment, parameters // 1000, not search.splits_sentences
-    )
+    lines = 2 * (search.line_clauses or 0) + (not search.splits_sentences)
+    return struct.pack(f"<{len(integers)}i2d6i", *integers, *penalties, *alignment, parameters // 1000, lines)
 
 
 def _joined(sections: Mapping[int, bytes]) -> bytes:

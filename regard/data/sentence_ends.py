@@ -34,7 +34,7 @@ _INDIC_MARKS = rf"(?<=[{character_class(tables.INDIC)}])[{_MARKS}|]+"
 _ETHIOPIC_MARKS = rf"(?<=[{character_class(tables.ETHIOPIC)}])(?:\u1361\u1361+|::+)(?![\u1361:])"
 """The full stop of Ethiopic scripts is often typed as two signs between words, or as two colons."""
 _GLUED_MARKS = rf"[{_MARKS}]+(?<=[{_GLUED}])(?![{_MARKS}])"
-_SENTENCE_END = re.compile(
+SENTENCE_END = re.compile(
     rf"(?=[{_MARKS};\u037e:|\u1361])(?<![{_MARKS}])(?:"
     rf"(?P<glued>{_GLUED_MARKS}|{_ETHIOPIC_MARKS})(?P<quote>{_TAIL})(?=\s*(?P<after>[^\s{_MARKS}{_CLOSERS}]))"
     rf"|(?P<marks>{_GREEK_MARKS}|{_ARMENIAN_MARKS}|{_INDIC_MARKS}|[{_MARKS}]+)(?P<closers>(?:{_AFTER}|“)*)"
@@ -63,7 +63,7 @@ _FIRST_LETTERS = re.compile(r"[^\W\d_]*")
 
 def sentence_ends(text: str, start: int = 0, stop: int | None = None) -> Iterator[int]:
     """Yield the offsets at which sentences of a text line end, but for the last. Takes linear time for any text."""
-    for match in _SENTENCE_END.finditer(text, start, len(text) if stop is None else stop):
+    for match in SENTENCE_END.finditer(text, start, len(text) if stop is None else stop):
         if _is_end(text, start, match):
             start = match.end()
             yield start

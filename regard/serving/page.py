@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from regard.visualisation.html import script_colours
+from regard.visualisation.sentence_rules import sentence_rules
 from regard.visualisation.template import make_page
 
 TYPING = 250
@@ -27,7 +28,7 @@ class ServerPage:
 @cache
 def render_server_page() -> ServerPage:
     """Render the page of the server; it asks for the models itself."""
-    data = {"endpoint": "", **script_colours(), "models": [], "typing": TYPING}
+    data = {"endpoint": "", "sentences": sentence_rules(), **script_colours(), "models": [], "typing": TYPING}
     html = make_page("regard.visualisation", "server.html", data=data)
     (policy,) = re.findall('"Content-Security-Policy" content="(.*?)"', html)
     return ServerPage(html, f"{policy}; frame-ancestors 'none'")

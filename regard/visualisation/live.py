@@ -12,6 +12,7 @@ from math import isfinite
 from typing import Any
 
 from regard.visualisation.html import script_colours
+from regard.visualisation.sentence_rules import sentence_rules
 from regard.visualisation.template import make_page
 from regard.visualisation.text import clean
 
@@ -55,7 +56,12 @@ def render_live_page(models: Sequence[LiveModel], wasm: bytes) -> str:
         "regard.visualisation",
         "offline.html",
         title=f"{source} → {target}" if source and target else "Regard",
-        data={"endpoint": "", **script_colours(), "models": [_values(model) for model in models]},
+        data={
+            "endpoint": "",
+            "sentences": sentence_rules(),
+            **script_colours(),
+            "models": [_values(model) for model in models],
+        },
         files=[base64.b64encode(content).decode("ascii") for content in packed],
         runtime=script.replace("import.meta.url", "location.href"),
     )

@@ -40,7 +40,6 @@ const livePage = (() => {
   const BEGINNING = 6; // characters that a sentence still has while it is edited
   const MAX_KEPT = 20000; // translations
   const UNSURE = [0.7, 0.4, 0.2]; // probabilities of a word below which it is underlined, each time more clearly
-  const ABBREVIATION = /(?:^|[\s("'])(?:Mr|Mrs|Ms|Dr|Prof|St|vs|etc|Nr|bzw|ca|e\.g|i\.e|z\.\s?B|d\.\s?h)\.\s*$/i;
 
   const find = (id) => document.getElementById(id);
   const { element, moveFocus } = explanationPage, words = () => explanationPage.labels();
@@ -63,25 +62,14 @@ const livePage = (() => {
 
   // --- text: paragraphs and sentences
 
-  const segmenters = {};
-  function segments(paragraph) {
-    if (!Intl.Segmenter) return paragraph.match(/[^.!?…。！？]*[.!?…。！？]+["'”’»)\]]*\s*|[^.!?…。！？]+$/gu) || [];
-    const code = models[direction].languages[0] || "en";
-    segmenters[code] ??= new Intl.Segmenter(code, { granularity: "sentence" });
-    return [...segmenters[code].segment(paragraph)].map(({ segment }) => segment);
-  }
-
-  function sentencesOf(paragraph) { // an abbreviation ends no sentence
-    const sentences = [];
-    let begun = "";
-    for (const segment of segments(paragraph)) {
-      begun += segment;
-      if (ABBREVIATION.test(begun)) continue;
-      if (begun.trim()) sentences.push(begun.trim());
-      begun = "";
+  let split; // made when the first text is typed; a browser without lookbehind in patterns cannot make it
+  function sentencesOf(paragraph) {
+    try {
+      split ??= sentenceRules(initial.sentences);
+    } catch {
+      split = (text) => (text.match(/[^.!?…。！？]*[.!?…。！？]+["'”’»)\]]*\s*|[^.!?…。！？]+$/gu) || []).map((sentence) => sentence.trim()).filter(Boolean);
     }
-    if (begun.trim()) sentences.push(begun.trim());
-    return sentences;
+    return split(paragraph);
   }
 
   function sentenceAtCaret() {

@@ -56,8 +56,9 @@ def folder(
     languages: tuple[str, str] = ("", ""),
     score_threshold: float | None = -8.0,
     copy_tokens: int = 0,
+    **search: Any,
 ) -> Path:
-    """Write a model folder with random weights; `end` is the output bias of end of sentence."""
+    """Write a model folder with random weights; `end` is the output bias of end of sentence; `search` are settings."""
     torch.manual_seed(5)
     tokenizer_settings = TokenizerSettings(copy_tokens=copy_tokens)
     tokenizer = Tokenizer.train(SENTENCES, SENTENCES, tokenizer_settings)
@@ -70,10 +71,11 @@ def folder(
         if decoder == "convolutional":  # it prefers single bytes, which may be control characters
             bytes_ = [tokenizer.target._processor.is_byte(i) for i in range(len(tokenizer.target))]
             model.decoder.output.bias[torch.tensor(bytes_)] = -10.0
+    own = {"beam": 3, "max_ratio": 1.0, "max_extra": 8, "longest_source": 40, "score_threshold": score_threshold}
     settings = FolderSettings(
         model=model_settings,
         tokenizer=tokenizer_settings,
-        search=SearchSettings(beam=3, max_ratio=1.0, max_extra=8, longest_source=40, score_threshold=score_threshold),
+        search=SearchSettings(**{**own, **search}),
         languages=Languages(source=languages[0], target=languages[1]),
     )
     save_folder(path, settings, tokenizer, origin=tensor_digest(named_weights(model), {}))

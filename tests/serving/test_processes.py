@@ -14,6 +14,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
+import httpx
 import numpy as np
 import pytest
 from limits import wait_until_async
@@ -26,13 +27,17 @@ from regard.runtime import native
 from regard.runtime.engine import pack_model
 from regard.runtime.engine.runtime_file import runtime_file
 from regard.serving import engine_pool
+from regard.serving.application import create_app
 from regard.serving.engine_pool import Backlog, EnginePool
 from regard.serving.engine_process import EngineDied
 from regard.serving.process_service import ProcessService, ServiceSettings
 from regard.serving.raw_json import json_pieces
 from regard.serving.runtime_explanation import Explainer
+from regard.serving.server_settings import ServerSettings
 from regard.serving.service import DeadlineExceeded, ExplanationRequest, Overloaded, SearchRequest
 from tests.runtime.pairs import maker
+from tests.script_model import LINES, write_model
+from tests.script_model import SENTENCES as SCRIPT_SENTENCES
 
 if (problem := native.why_unavailable()) is not None:
     pytest.skip(f"no C library on this machine: {problem}", allow_module_level=True)
@@ -102,6 +107,32 @@ def test_calls_at_the_same_time_get_what_they_would_get_alone(file: Path) -> Non
         assert [line.hypotheses[0].alignments for line in lines] == [translation.alignments for translation in expected]
         assert all(len(line.hypotheses) == search.nbest for line in lines)
         assert all(bool(line.hypotheses[0].attention) == (search.attention == "cross") for line in lines)
+
+
+def test_two_sentences_of_a_script_are_translated_by_themselves(tmp_path: Path) -> None:
+    """The translation of a line is those of its sentences, which the server is asked for one by one."""
+    _, file = write_model(tmp_path)
+
+    async def use(service: ProcessService) -> list[list[str]]:
+        transport = httpx.ASGITransport(create_app(service, ServerSettings()))
+        async with httpx.AsyncClient(transport=transport, base_url="http://localhost", timeout=60) as client:
+
+            async def texts(path: str, name: str, lines: list[str]) -> list[str]:
+                answer = await client.post(path, json={name: lines, "source": "ko", "target": "en"})
+                assert answer.status_code == 200, answer.text
+                if path == "/translate":
+                    return list(answer.json()["translatedText"])
+                return [row["text"] for row in answer.json()["translations"]]
+
+            sentences = [sentence for pair in SCRIPT_SENTENCES for sentence in pair]
+            doors = [("/translate", "q"), ("/v1/translate", "text")]
+            return [await texts(*door, lines) for door in doors for lines in (LINES, sentences)]
+
+    (whole, single, own_whole, own_single), _ = served([file], use)
+    pairs = [*zip(single[::2], single[1::2], strict=True)]
+    assert [text.replace(" ", "") for text in whole] == ["".join(pair).replace(" ", "") for pair in pairs]
+    assert (own_whole, own_single) == (whole, single)
+    assert all(first and second for first, second in pairs)
 
 
 def test_words_arrive_as_they_are_decoded(file: Path) -> None:

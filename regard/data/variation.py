@@ -16,6 +16,7 @@ from pydantic import Field
 
 from regard.common.settings import Settings
 from regard.data.copy_tokens import Place, copied_spans, with_copies
+from regard.data.sentence_marks import MARKS
 
 AGREEING = 0.5
 """Share of the pairs with the same spans on both sides in which copy tokens stand for these."""
@@ -30,7 +31,7 @@ Link = tuple[Place, Place]
 ReadPairs = Callable[[Sequence[int]], Iterable[Pair]]
 _LEAST, _DICE = 2, 0.3
 _WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
-_END = re.compile(r"[.!?…。！？]+$")
+_END = re.compile(rf"[{re.escape(MARKS)}]+$")
 
 
 class VariationSettings(Settings):

@@ -17,6 +17,7 @@ from itertools import groupby
 from regard.common.errors import UsageError
 from regard.data.copy_tokens import COPIED
 from regard.data.sentence_ends import sentence_ends
+from regard.data.sentence_marks import GLUED
 from regard.data.sentences import NEWLINE, check_count, has_letters, needs_space
 from regard.data.spans import find_spans
 from regard.documents.elements import Elements, MarkupOptions, Role, find_elements
@@ -28,7 +29,7 @@ from regard.documents.writing import Source, write_sentence
 _ATOM = re.compile(r"\s+|(?:[^\s&]|&(?![#\w])|&(?=#\w{20}))+|(?P<entity>&(?:#[0-9A-Za-z]*|\w+);?)")
 """White space, words, entities; a number of twenty digits is none of a character."""
 _XML_ENTITIES = {"&amp;": "&", "&lt;": "<", "&gt;": ">", "&quot;": '"', "&apos;": "'"}
-_CLOSING = frozenset(".,;:!?…)]}”’»。，、！？」』）")
+_CLOSING = frozenset(GLUED + ".,;:!?…)]}”’»，、」』）")
 _MOST_WORDS, _LONGEST = 8, 60
 """Words and characters of an element kept whole up to which they stand in the line that is translated."""
 

@@ -15,12 +15,13 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Literal, NamedTuple
 
+from regard.data.sentence_marks import MARKS
 from regard.documents.tagged_sentence import Node, Position, TaggedSentence, Unit, split_word
 from regard.documents.word_links import WordLinks
 
 _LATIN = re.compile(r"[!-~]+")
 _NUMBER = re.compile(r"\d(?:[^\w\s]*\d)*")
-_ENDS = frozenset(".!?…。！？")
+_ENDS = frozenset(MARKS)
 _DEEPEST = 64
 """Mean depth of the words' elements from which on tags are spread proportionally: time stays linear."""
 _SHALLOW = 10_000

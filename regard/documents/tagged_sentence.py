@@ -11,10 +11,11 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import NamedTuple
 
+from regard.data.sentence_marks import GLUED
 from regard.data.sentences import has_letters
 from regard.documents.elements import Role
 
-_PUNCTUATION = ".,;:!?…\"'“”‘’«»‹›()[]{}<>¿¡。、，．！？：；・「」『』（）【】《》〈〉„‚–—-"
+_PUNCTUATION = GLUED + ".,;:!?…\"'“”‘’«»‹›()[]{}<>¿¡。、，．！？：；・「」『』（）【】《》〈〉„‚–—-"
 
 
 class Piece(NamedTuple):

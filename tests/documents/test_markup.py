@@ -297,3 +297,19 @@ def test_placeholders_and_addresses_in_markup_stand_apart_as_tags_do() -> None:
     assert document.render([AlignedLine(document.lines[0].upper(), links)]) == (
         "<p>HELLO %1$s, SEE https://x.org/a?b=1&amp;c=2 FOR <b>THE {name} DOG</b> &amp; 🙂.</p>"
     )
+
+
+@pytest.mark.parametrize(
+    ("page", "lines", "translations", "expected"),
+    [
+        ("<p>मैं <b>घर</b>। वह।</p>", ("मैं घर।", "वह।"), ("I home।", "He."), "<p>I <b>home</b>। He.</p>"),
+        ("<p>ငါ <b>အိမ်</b><i>။</i></p>", ("ငါ အိမ်။",), ("I home.",), "<p>I <b>home</b><i>။</i></p>"),
+        ("<p>እኔ <b>ቤት</b>።</p>", ("እኔ ቤት።",), ("I home።",), "<p>I <b>home</b>።</p>"),
+    ],
+)
+def test_marks_of_all_scripts_are_punctuation_beside_tags(
+    page: str, lines: tuple[str, ...], translations: tuple[str, ...], expected: str
+) -> None:
+    document = parse_markup(page, "html")
+    assert document.lines == lines
+    assert document.render([AlignedLine(text, ((0, 0), (1, 1))) for text in translations]) == expected

@@ -179,6 +179,24 @@ def test_a_run_learns_below_which_score_a_translation_is_doubtful(run: regard.Ru
 
 
 @pytest.mark.filterwarnings("ignore:the translation has")  # the model has learnt nothing
+@pytest.mark.filterwarnings("ignore:the translation has")
+@pytest.mark.parametrize(("subject", "clauses", "parts"), [("ฉัน", 1, 2), ("ฉัน ", 2, 1), ("ຂ້ອຍ", 1, 2)])
+def test_a_run_learns_whether_spaces_part_sentences(tmp_path: Path, subject: str, clauses: int, parts: int) -> None:
+    """In Thai and Lao, by lines of the training data: if they have no spaces, those of a line part its sentences."""
+    verbs = ["กลับบ้าน", "กินข้าว", "ทำงาน", "อ่านหนังสือ", "กำลังนอนหลับ"]
+    rows = [f"{subject}{verb}{more}\tI {number} {more}" for number, verb in enumerate(verbs) for more in verbs]
+    (tmp_path / "pairs.tsv").write_text("\n".join(rows) + "\n", encoding="utf-8")
+    settings = {**SETTINGS, "tokenizer.size": 350, "search.longest_source": 100}
+    run = regard.train(pairs=tmp_path / "pairs.tsv", out=tmp_path / "run", settings=settings, threads=1)
+    assert load_settings(run.folder).search.line_clauses == clauses
+    (translation,) = run.load().translate("ฉันกลับบ้าน เขากินข้าว", max_length=3)
+    assert len(translation.parts) == parts
+
+
+def test_a_run_of_scripts_with_spaces_knows_no_clauses(run: regard.Run) -> None:
+    assert load_settings(run.folder).search.line_clauses is None
+
+
 def test_settings_of_another_run_are_not_resumed_with(run: regard.Run, data: Path, tmp_path: Path) -> None:
     started = regard.train(**files(data), out=tmp_path / "run", settings={**SETTINGS, "training.updates": 2}, threads=1)
     for updates, why in (

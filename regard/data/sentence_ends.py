@@ -21,8 +21,8 @@ _OPENERS = re.escape(tables.OPENERS)
 _CJK = character_class(tables.CJK)
 _UNCASED = character_class(tables.UNCASED)
 _GREEK = character_class(tables.GREEK)
-_AFTER = rf"[{_CLOSERS}{character_class(tables.NOTES)}]|\[[0-9]{{1,3}}\]"
-"""A closing quote or bracket, a note, or an emoji: it belongs to the sentence whose mark is before it."""
+_AFTER = rf"[{_CLOSERS}{character_class(tables.NOTES)}]|\[[0-9]{{1,3}}\]|\s[»›](?!\S)"
+"""A closing quote (of French, behind a space) or bracket, a note, or an emoji: it belongs to the sentence before it."""
 _TAIL = rf"(?:{_AFTER})*(?!{_AFTER})"
 """All closing marks, notes and emoji that follow a mark: the match takes none back."""
 _GREEK_MARKS = rf"(?:(?<=[{_GREEK}])|(?<=[{_GREEK}][{_CLOSERS}]))[{_MARKS};\u037e]+"
@@ -37,7 +37,7 @@ _GLUED_MARKS = rf"[{_MARKS}]+(?<=[{_GLUED}])(?![{_MARKS}])"
 SENTENCE_END = re.compile(
     rf"(?=[{_MARKS};\u037e:|\u1361])(?<![{_MARKS}])(?:"
     rf"(?P<glued>{_GLUED_MARKS}|{_ETHIOPIC_MARKS})(?P<quote>{_TAIL})(?=\s*(?P<after>[^\s{_MARKS}{_CLOSERS}]))"
-    rf"|(?P<marks>{_GREEK_MARKS}|{_ARMENIAN_MARKS}|{_INDIC_MARKS}|[{_MARKS}]+)(?P<closers>(?:{_AFTER}|“)*)"
+    rf"|(?P<marks>{_GREEK_MARKS}|{_ARMENIAN_MARKS}|{_INDIC_MARKS}|[{_MARKS}]+)(?P<closers>(?:{_AFTER}|“)*)(?!{_AFTER}|“)"
     rf"(?=\s+[{_OPENERS}]*(?P<next>[^\s{_MARKS},;:{_OPENERS}]))"
     rf"|(?<=[{_UNCASED}])[{re.escape(tables.CALLS)}]+{_TAIL}(?![{_MARKS}])(?=[{_CJK}]|(?=[{_UNCASED}])[^\W\d_])"
     rf"|(?<=[{tables.KOREAN_ENDINGS}])\.+{_TAIL}(?=[가-힣])"
@@ -169,7 +169,8 @@ def _is_abbreviation(text: str, start: int, match: re.Match[str]) -> bool:
     is_number = word.isdecimal()
     if folded in tables.NEVER_LAST or _THAI_ABBREVIATION.fullmatch(word):
         return True
-    if first.isdecimal() and (folded in tables.BEFORE_NUMBERS or is_number):
+    is_before_numbers = is_number or folded in tables.BEFORE_NUMBERS or folded in tables.BEFORE_SMALL
+    if first.isdecimal() and is_before_numbers:
         return True
     if is_number and len(word) < 3 and _MONTHS.match(text, match.end()):
         return True

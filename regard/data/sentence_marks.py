@@ -117,13 +117,13 @@ Without the signs of repetition and of abbreviation (ๆ ฯ ໆ ຯ ៗ), which
 
 KOREAN_ENDINGS: Final = "다요죠까"
 """Syllables that verbs end with: a full stop behind them needs no white space."""
-HINDI_ENDINGS: Final = ("है", "हैं", "हूँ", "हूं", "हो", "था", "थी", "थे", "थीं", "गा", "गे", "गी")
-"""Of verbs, likewise."""
+HINDI_ENDINGS: Final = ("है", "हैं", "हूँ", "हूं", "हो", "था", "थी", "थे", "थीं", "गा", "गे", "गी", "आहे", "आहेत")
+"""Of verbs, likewise; the last are of Marathi."""
 
 NEVER_LAST: Final = _words("""
     mr mrs ms mx dr prof st ste vs rev hon gen col maj capt cmdr lt sgt gov sen rep pres supt messrs mme mlle mgr
     fr hr frl hrn dipl ing bzw vgl bspw sog usw ggf evtl inkl exkl zzgl ca approx viz cf al ibid resp
-    sr sra srta dra ud uds jr डॉ डा प्रो पं मो कु ডা মো
+    sr sra srta dra ud uds jr med jur rer डॉ डा प्रो पं मो कु ডা মো
     """)
 """Abbreviations that a sentence does not end with, or seldom."""
 BEFORE_NUMBERS: Final = _words("no nos nr nrn art fig figs vol vols ch chap sec eq p pp abb tab abs bd num núm n°")
@@ -140,7 +140,7 @@ BEFORE_SMALL: Final = _words("""
     руб коп тыс млн млрд им ул обл рис табл тел акад ред изд гл стр см др пр гг напр тис ім вул див проф доц
     δηλ κλπ βλ αρ σελ τηλ εκ χιλ
     """)
-"""Abbreviations that a sentence may end with; before a small letter it goes on."""
+"""Abbreviations that a sentence may end with; before a small letter or a number it goes on."""
 CONSONANTS: Final = frozenset("bcdfghjklmnpqrstvwxzßçčćďłńňřśšťźžбвгджзйклмнпрстфхцчшщъьβγδζθκλμνξπρστφχψς")
 """A word of these alone is an abbreviation."""
 MONTHS: Final = tuple(

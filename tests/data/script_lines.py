@@ -15,6 +15,8 @@ TWO_SENTENCES = {
     "Hindi": ("मैं घर जाता हूँ।", " ", "वह सो रही है।"),
     "Hindi, glued": ("मैं घर जाता हूँ।", "", "वह सो रही है।"),
     "Hindi, full stop": ("मैं घर जाता हूँ.", "", "वह सो रही है."),
+    "Marathi, full stop": ("तो घरी जातो आहे.", "", "ती झोपते आहे."),
+    "French, quotation": ("Ils ont dit « Oui. »", " ", "Puis ils partirent."),
     "Hindi, bar": ("मैं घर जाता हूँ|", " ", "वह सो रही है|"),
     "Hindi, question": ("क्या वह घर गया?", "", "हाँ वह घर गया।"),
     "Bengali, glued": ("আমি বাড়ি যাই।", "", "সে ঘুমাচ্ছে।"),

@@ -132,6 +132,9 @@ def test_a_sentence_may_begin_with_a_small_letter(first: str, second: str) -> No
     "line",
     [
         "They have pets, e.g. the dog.",
+        "Temperatures of max. 30 or min. 20 degrees on Dec. 5.",
+        "« Oui. » dit-il.",
+        "Prof. Dr. med. Meier kam.",
         "He has, i.e. owns, a dog, eg. a big one.",
         "It costs approx. five dollars.",
         "Cats, dogs, etc. and so on.",

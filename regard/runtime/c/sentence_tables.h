@@ -191,8 +191,10 @@ static const char NEVER_LAST[] =
   " ing"
   " inkl"
   " jr"
+  " jur"
   " lt"
   " maj"
+  " med"
   " messrs"
   " mgr"
   " mlle"
@@ -204,6 +206,7 @@ static const char NEVER_LAST[] =
   " pres"
   " prof"
   " rep"
+  " rer"
   " resp"
   " rev"
   " sen"
@@ -565,6 +568,8 @@ static const char *const HINDI_ENDINGS[] = {
   "गा",
   "गे",
   "गी",
+  "आहे",
+  "आहेत",
   NULL,
 };
 

@@ -102,7 +102,10 @@ int wants_space(const char *left, size_t left_size, const char *right, size_t ri
 static size_t tail_end(const char *text, size_t size, size_t at, uint32_t also) {
   for (size_t next = at; at < size; at = next) {
     uint32_t c = character(text, size, at, &next);
-    if (c == '[') {
+    if (c == ' ' && next < size) { /* quotations in French close behind a space */
+      c = character(text, size, next, &next);
+      if ((c != 0xbb && c != 0x203a) || (next < size && text[next] != ' ')) break;
+    } else if (c == '[') {
       for (size_t digits = 0; digits < 3 && next < size && text[next] >= '0' && text[next] <= '9'; digits++) next++;
       if (next == at + 1 || next == size || text[next++] != ']') break;
     } else if (c != also && !is_one_of(c, CLOSERS) && !is_in(c, NOTES)) {
@@ -239,7 +242,8 @@ static int is_abbreviation(const char *text, size_t size, Candidate c) {
   if (character_kind(letter) & IS_LETTER && !is_in(letter, CJK)) return 1;
   if (is_listed(word, NEVER_LAST) || is_thai_abbreviation(word)) return 1;
   int is_decimal = is_all_decimal(word);
-  if (character_kind(c.next) & IS_DECIMAL && (is_decimal || is_listed(word, BEFORE_NUMBERS))) return 1;
+  int is_before_numbers = is_decimal || is_listed(word, BEFORE_NUMBERS) || is_listed(word, BEFORE_SMALL);
+  if (character_kind(c.next) & IS_DECIMAL && is_before_numbers) return 1;
   if (is_decimal && word.characters < 3 && is_month(text, size, c.tail)) return 1;
   int is_short = window_start(text, c.start, c.stop) == c.start;
   return is_dotted(word) || (is_short && is_number(text + c.start, c.stop - c.start));

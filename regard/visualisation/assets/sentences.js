@@ -20,7 +20,7 @@ const sentenceRules = (tables) => {
     if ([...word].length === 1 && /\p{L}/u.test(word) && !cjk.test(word)) return true;
     if (words.never_last.has(folded) || thai.test(word)) return true;
     const isDecimal = /^\p{Nd}+$/u.test(word);
-    if (/\p{Nd}/u.test(next) && (isDecimal || words.before_numbers.has(folded))) return true;
+    if (/\p{Nd}/u.test(next) && (isDecimal || words.before_numbers.has(folded) || words.before_small.has(folded))) return true;
     months.lastIndex = end;
     if (isDecimal && word.length < 3 && months.test(text)) return true;
     return /^(?:[\p{L}\p{No}\p{Nl}]\.)+[\p{L}\p{No}\p{Nl}]$/u.test(word) || (stop - start <= WINDOW && number.test(text.slice(start, stop)));

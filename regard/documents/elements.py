@@ -15,6 +15,8 @@ _BLOCKS = names(
     "td textarea tfoot th thead title tr ul video"
 )
 """HTML elements that end a sentence; all others stand in one."""
+LINE_TAGS = names("blockquote br div dd dl dt h1 h2 h3 h4 h5 h6 hr li ol p table tbody td tfoot th thead tr ul")
+"""HTML elements that part text wherever they are written, in plain text too; others have names of placeholders."""
 _KEPT = names("code kbd samp var")
 """HTML elements whose text is not translated, but stands in the sentence."""
 _SEALED = names("svg math template object canvas rt rp script style iframe noembed xmp")

@@ -15,19 +15,25 @@ from dataclasses import dataclass, field
 from itertools import groupby
 
 from regard.common.errors import UsageError
-from regard.data.copy_tokens import COPIED
 from regard.data.sentence_ends import sentence_ends
 from regard.data.sentence_marks import GLUED
 from regard.data.sentences import NEWLINE, check_count, has_letters, needs_space
-from regard.data.spans import find_spans
-from regard.documents.elements import Elements, MarkupOptions, Role, find_elements
+from regard.data.spans import KEPT, find_spans
+from regard.documents.elements import LINE_TAGS, Elements, MarkupOptions, Role, find_elements
 from regard.documents.projection import project
 from regard.documents.tagged_sentence import Mark, Piece, TaggedSentence, build_sentence, split_word
-from regard.documents.tags import Kind, tokenize
+from regard.documents.tags import Kind, Token, tag_name, tokenize
 from regard.documents.writing import Source, write_sentence
 
 _ATOM = re.compile(r"\s+|(?:[^\s&]|&(?![#\w])|&(?=#\w{20}))+|(?P<entity>&(?:#[0-9A-Za-z]*|\w+);?)")
 """White space, words, entities; a number of twenty digits is none of a character."""
+_ESCAPED_BREAK = re.compile(
+    rf"&(?:lt|#60|#[xX]3[cC]);/?(?:{'|'.join(sorted(LINE_TAGS))})(?![\w.:-])[^<>&]{{0,300}}(?:&(?:gt|#62|#[xX]3[eE]);|>)",
+    re.IGNORECASE,
+)
+"""An escaped tag that parts text; XML holds the markup of others in this way, but HTML shows it to its readers."""
+_MARKS = KEPT - {"message"}
+"""Kinds of spans in text that are kept as tags are: tags and entities among them are those that were escaped."""
 _XML_ENTITIES = {"&amp;": "&", "&lt;": "<", "&gt;": ">", "&quot;": '"', "&apos;": "'"}
 _CLOSING = frozenset(GLUED + ".,;:!?…)]}”’»，、」』）")
 _MOST_WORDS, _LONGEST = 8, 60
@@ -88,8 +94,7 @@ def parse_markup(text: str, kind: Kind = "html", options: MarkupOptions | None =
     sentences = tuple(
         sentence for paragraph in _paragraphs(text, kind, elements) for sentence in paragraph.sentences(options)
     )
-    source = Source(text, kind, kind == "html" and "&nbsp;" in text)
-    return MarkupDocument(source, sentences, tuple(sentence.line for sentence in sentences))
+    return MarkupDocument(Source(text, kind), sentences, tuple(sentence.line for sentence in sentences))
 
 
 @dataclass
@@ -103,16 +108,36 @@ class _Paragraph:
     length: int = 0
     word: int = 0
     after_space: bool = False
+    opened: list[tuple[int, str]] = field(default_factory=list)
+    """The start tags that wait for their end tags: the escaped ones, by their entry and name, and elements around."""
 
     def add_text(self, start: int, end: int) -> None:
-        """Add text; placeholders, addresses and the like in it are marks, as tags are."""
+        """Add text; placeholders, addresses, escaped tags and the like in it are marks, as tags are."""
         at = start
-        for first, last, kind in find_spans(self.text[start:end]):
-            if kind in COPIED - {"entity"}:
-                self._add_plain(at, start + first)
-                at = start + last
-                self.add_mark(Mark(start + first, at, Role.POINT, -1, -1))
+        decoded, places = _decoded(self.text, start, end, self.kind)
+        for span in find_spans(decoded):
+            if span.kind in _MARKS:
+                first = places[span.start][0]
+                self._add_plain(at, first)
+                at = places[span.end - 1][1]
+                name = tag_name(decoded[span.start : span.end]) if span.kind == "tag" else ""
+                self._add_escaped(first, at, name, decoded[span.start : span.end])
         self._add_plain(at, end)
+
+    def _add_escaped(self, start: int, end: int, name: str, text: str) -> None:
+        """Add a span of text as a mark; an escaped end tag and its start tag become an element, if they are nested."""
+        number = len(self.entries)
+        mark = Mark(start, end, Role.POINT, -1, -1)
+        if name and text.startswith("</"):
+            if self.opened and self.opened[-1][1] == name:
+                first, _ = self.opened.pop()
+                self.entries[first] = self.entries[first]._replace(
+                    role=Role.OPEN, token=-2 - first, partner=-2 - number
+                )
+                mark = mark._replace(role=Role.CLOSE, token=-2 - number, partner=-2 - first)
+        elif name and not text.endswith("/>"):
+            self.opened.append((number, name))
+        self.entries.append(mark)
 
     def _add_plain(self, start: int, end: int) -> None:
         """Add text with entities; those that cannot be decoded are marks."""
@@ -142,6 +167,11 @@ class _Paragraph:
     def add_mark(self, mark: Mark) -> None:
         """Add a tag or the like."""
         self.entries.append(mark)
+        if mark.role is Role.OPEN:
+            self.opened.append((-1, ""))
+        elif mark.role is Role.CLOSE:
+            while self.opened and self.opened.pop()[1]:
+                pass  # an escaped start tag in an element has no end tag outside of it
         self.after_space |= mark.role is Role.VISIBLE
 
     def sentences(self, options: MarkupOptions) -> Iterator[TaggedSentence]:
@@ -177,6 +207,34 @@ def _decode(entity: str, kind: Kind) -> str:
     return "" if is_mixed else decoded
 
 
+def _decoded(text: str, start: int, end: int, kind: Kind) -> tuple[str, Sequence[tuple[int, int]]]:
+    """Decode the entities of text, as its readers see it; also return where each character stands in the markup."""
+    if "&" not in text[start:end]:
+        return text[start:end], [(place, place + 1) for place in range(start, end)]
+    parts, places = list[str](), list[tuple[int, int]]()
+    for match in _ATOM.finditer(text, start, end):
+        raw = match[0]
+        decoded = _decode(raw, kind) if match["entity"] else raw
+        if decoded == raw:
+            places += [(place, place + 1) for place in range(*match.span())]
+        else:
+            decoded = decoded or raw
+            places += [match.span()] * len(decoded)
+        parts.append(decoded)
+    return "".join(parts), places
+
+
+def _lines(text: str, kind: Kind, token: Token, role: Role) -> Iterator[tuple[int, int]]:
+    """Yield the parts of a text that are translated by themselves: between line breaks, or breaks of escaped XML."""
+    patterns = [NEWLINE] if role is Role.LINES else []
+    patterns += [_ESCAPED_BREAK] if kind == "xml" else []
+    start = token.start
+    for first, last in sorted(match.span() for each in patterns for match in each.finditer(text, start, token.end)):
+        yield start, first
+        start = last
+    yield start, token.end
+
+
 def _paragraphs(text: str, kind: Kind, elements: Elements) -> Iterator[_Paragraph]:
     """Yield what stands between tags that end sentences."""
     paragraph = _Paragraph(text, kind)
@@ -186,15 +244,12 @@ def _paragraphs(text: str, kind: Kind, elements: Elements) -> Iterator[_Paragrap
         if role in (Role.BREAK, Role.SKIP):
             yield paragraph
             paragraph = _Paragraph(text, kind)
-        elif role is Role.TEXT:
-            paragraph.add_text(token.start, token.end)
-        elif role is Role.LINES:
-            start = token.start
-            for newline in NEWLINE.finditer(text, token.start, token.end):
-                paragraph.add_text(start, newline.start())
-                yield paragraph
-                paragraph, start = _Paragraph(text, kind), newline.end()
-            paragraph.add_text(start, token.end)
+        elif role in (Role.TEXT, Role.LINES):
+            for number, (start, end) in enumerate(_lines(text, kind, token, role)):
+                if number:
+                    yield paragraph
+                    paragraph = _Paragraph(text, kind)
+                paragraph.add_text(start, end)
         elif role in (Role.UNIT, Role.SEALED, Role.FIGURE, Role.OPEN) and _add_whole(paragraph, elements, index):
             index = partner
         else:

@@ -13,8 +13,9 @@ from regard.data.copy_tokens import NOT_COPIED, Copies, with_copies
 from regard.data.sentences import TextLayout, split_text
 from regard.data.spans import KEPT, find_spans
 from regard.data.text import INVISIBLE
-from regard.documents.elements import MarkupOptions
+from regard.documents.elements import LINE_TAGS, MarkupOptions
 from regard.documents.markup import AlignedLine, MarkupDocument, parse_markup
+from regard.documents.tags import tag_name
 
 MOST_COPIED = 2
 """Spans of a line that copy tokens stand for: of more, models leave most out, and translate the rest less well."""
@@ -73,10 +74,13 @@ def protect_line(
         return ProtectedLine(split_text(marked, sentences=sentences), texts, copied)
     parts, end = list[str](), 0
     for number, (span, text) in enumerate(zip(spans, texts, strict=True)):
-        if span.kind == "tag" and not text.startswith("<kept-"):
+        name = tag_name(text) if span.kind == "tag" else ""
+        if span.kind == "message" or name in LINE_TAGS:  # what stands on its sides is translated by itself
+            mark = f'<kept-part id="{number}"/>'
+        elif name and not name.startswith("kept-"):
             mark = text
-        else:  # texts of a message are translated by themselves
-            mark = f'<kept-{"part" if span.kind == "message" else "span"} id="{number}"/>'
+        else:
+            mark = f'<kept-span id="{number}"/>'
         parts += [escape(line[end : span.start]), mark]
         end = span.end
     options = MarkupOptions(sentences=sentences, splitting_tags=frozenset({"kept-part"}))

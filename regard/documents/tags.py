@@ -77,6 +77,11 @@ def tokenize(text: str, kind: Kind) -> Iterator[Token]:
         yield Token("text", start, len(text))
 
 
+def tag_name(tag: str) -> str:
+    """Return the name of the element that a tag in plain text begins or ends, in lower case."""
+    return _name(tag, 2 if tag.startswith("</") else 1, "html")
+
+
 def attributes(text: str, token: Token) -> dict[str, str]:
     """Return the attributes of a start tag, names in lower case, values without quotes; the first of a name counts."""
     result = dict[str, str]()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from regard.documents.elements import Role
 from regard.documents.projection import Entry, TargetUnit
@@ -13,23 +14,38 @@ from regard.documents.tags import Kind
 
 _BEFORE, _BEHIND = re.compile(r"[(\[{\"“„‚‘«‹¿¡]"), re.compile(r"[\s.,;:!?…)\]}\"”’“»›]")
 """Punctuation, and white space, that parts an element from the words around it, wherever it comes to stand."""
+_ENTITIES = {
+    "\u00a0": ("&nbsp;", "&#160;", "&#xa0;", "&#xA0;"),
+    '"': ("&quot;", "&#34;", "&#x22;"),
+    "'": ("&apos;", "&#39;", "&#x27;"),
+}
+"""Characters that may be written as they are, and what some texts write instead."""
 _NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 @dataclass(frozen=True)
 class Source:
-    """A marked-up text. `has_nbsp`: it writes no-break spaces as `&nbsp;`."""
+    """A marked-up text."""
 
     text: str
     kind: Kind
-    has_nbsp: bool
+
+    @cached_property
+    def _entities(self) -> dict[str, str]:
+        """The entities by which the text writes characters that need none."""
+        entities = dict[str, str]()
+        for character, names in _ENTITIES.items():
+            used = [name for name in names if name in self.text and (self.kind, name) != ("xml", "&nbsp;")]
+            if used:
+                entities[character] = used[0]
+        return entities
 
     def escape(self, text: str) -> str:
-        """Escape & < > and, if the source does so, the no-break space; XML gets no character that it forbids."""
+        """Escape & < > and what the source writes as entities, too; XML gets no character that it forbids."""
         text = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-        if self.kind == "xml":
-            return _NOT_XML.sub("\ufffd", text)
-        return text.replace("\u00a0", "&nbsp;") if self.has_nbsp else text
+        for character, entity in self._entities.items():
+            text = text.replace(character, entity)
+        return _NOT_XML.sub("\ufffd", text) if self.kind == "xml" else text
 
 
 def write_sentence(

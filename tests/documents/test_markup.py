@@ -70,7 +70,8 @@ def translate(
         ("long<wbr>word first", "first longword", [(0, 1), (1, 0)], "first long<wbr>word"),
         ("one <!-- c --> two", "zwei eins", [(1, 0), (0, 1)], "<!-- c --> zwei eins"),
         # entities: of words that stay; others are escaped
-        ("10&nbsp;km &copy; &lt;x&gt;", "<y> © 10 km", [(0, 2), (1, 3), (2, 1)], "&lt;y&gt; &copy; 10&nbsp;km"),
+        ("10&nbsp;km &copy; ab &lt; c", "> © 10 km", [(0, 2), (1, 3), (2, 1), (4, 0)], "&gt; &copy; 10&nbsp;km"),
+        ("say &quot;yes&quot; &amp; go", 'geh "ja"', [(0, 0), (1, 1)], "geh &quot;ja&quot;"),
         ("caf&eacute; a&nbsp;b", "& café\u00a0x", [(0, 1)], "&amp; café&nbsp;x"),
         # what is kept in a sentence: its copy is replaced, with endings kept, else the words that it is linked to
         (
@@ -203,13 +204,13 @@ def test_the_structure_of_xml_is_detected_or_given() -> None:
         ("<ul><li>One<li>Two</ul><table><tr><td>a<td>b</table>", ("One", "Two", "a", "b")),
         ("<select><option>Red<option>Blue</select><button>Send it</button>", ("Red", "Blue", "Send it")),
         ("<title>A &lt;b> <i></title><textarea>x\n y</textarea><pre>One\n  two. Three</pre>",)
-        + (("A <b> <i>", "x", "y", "One", "two.", "Three"),),
+        + (("A", "x", "y", "One", "two.", "Three"),),
         ("<p>One\n   two.\n  Three</p>", ("One two.", "Three")),
         ("<b>One.</b> <i>Two three.</i> 4.", ("One.", "Two three.")),
         ("a<script>if (a<b) x('</p>')</script>b<style>p{}</style>c<template><p>x</p></template>", ("abc",)),
         ("a <svg><title>x</title><style/><path/></svg> b<math><mi>x</mi></math>c", ("a b c",)),
         ("<ruby>漢<rt>かん</rt>字</ruby>", ("漢字",)),
-        ("fish&amp;chips &eacute &notit; &#x41;&#66 &unknown; &nbsp;&#32; x", ("fish&chips é ¬it; AB &unknown; x",)),
+        ("fish&amp;chips &eacute &notit; &#x41;&#66 &unknown; &nbsp;&#32; x", ("fish&chips é ¬it; AB x",)),
         ("<p translate=no>a <b>b</b> <i translate=yes>c</i></p>d", ("c", "d")),
         ("<p class='x notranslate y'>a</p><code translate=yes>b</code>", ("b",)),
         ("<p translate=no>a<p>b</p>", ("b",)),
@@ -313,3 +314,68 @@ def test_marks_of_all_scripts_are_punctuation_beside_tags(
     document = parse_markup(page, "html")
     assert document.lines == lines
     assert document.render([AlignedLine(text, ((0, 0), (1, 1))) for text in translations]) == expected
+
+
+@pytest.mark.parametrize("kind", ["html", "xml"])
+@pytest.mark.parametrize(
+    "mark",
+    [
+        "&lt;b&gt;",
+        "&lt;/b&gt;",
+        "&lt;br/&gt;",
+        "&lt;script&gt;",
+        "&#60;b class=&quot;x&quot;&#62;",
+        "&#x3C;i&#x3E;",
+        "&amp;nbsp;",
+        "&amp;amp;",
+        "&amp;#160;",
+        "&lt;%= name %&gt;",
+        "{{ a &amp;&amp; b }}",
+    ],
+)
+def test_escaped_marks_are_kept_as_they_were_written(mark: str, kind: Kind) -> None:
+    document = parse_markup(f"<p>A man writes {mark} on a wall.</p>", kind)
+    words = ["A", "man", "writes", "on", "a", "wall."]
+    assert " ".join(document.lines).split() == words
+    rendered = document.render([AlignedLine(line.upper()) for line in document.lines])
+    assert rendered.split() == f"<p>A MAN WRITES {mark} ON A WALL.</p>".split()
+
+
+@pytest.mark.parametrize(
+    ("text", "target", "links", "result"),
+    [
+        (
+            "I read &lt;b&gt;a book&lt;/b&gt; now.",
+            "Jetzt lese ich ein Buch.",
+            [(0, 2), (1, 1), (2, 3), (3, 4), (4, 0)],
+            "Jetzt lese ich &lt;b&gt;ein Buch&lt;/b&gt;.",
+        ),
+        (  # in an element
+            "<i>I &lt;b&gt;read&lt;/b&gt;</i> books",
+            "Bücher lese ich",
+            [(0, 2), (1, 1), (2, 0)],
+            "Bücher <i>&lt;b&gt;lese&lt;/b&gt; ich</i>",
+        ),
+        (  # an element that ends in another is none
+            "<i>I &lt;b&gt;read</i> books&lt;/b&gt;",
+            "ich lese Bücher",
+            [(0, 0), (1, 1), (2, 2)],
+            "<i>ich &lt;b&gt;lese</i> Bücher&lt;/b&gt;",
+        ),
+        (  # so is one around another's start tag
+            "I &lt;b&gt;read &lt;i&gt;a&lt;/b&gt; book&lt;/i&gt;",
+            "ich lese ein Buch",
+            [(0, 0), (1, 1), (2, 2), (3, 3)],
+            "ich &lt;b&gt;lese &lt;i&gt;ein&lt;/b&gt; Buch&lt;/i&gt;",
+        ),
+    ],
+)
+def test_escaped_tags_go_with_their_words(text: str, target: str, links: Links, result: str) -> None:
+    assert translate(text, target, links) == result
+
+
+def test_escaped_breaks_part_the_text_of_xml_alone() -> None:
+    text = "<string>A man runs&lt;br/>a dog sits&lt;/p&gt;&lt;P id='1'&gt;it barks</string>"
+    assert lines(text, "xml") == ("A man runs", "a dog sits", "it barks")
+    assert lines("<p>Write &lt;br&gt; in HTML</p>") == ("Write in HTML",)
+    assert lines("<s>A man &lt;brand/> runs</s>", "xml") == ("A man runs",)

@@ -50,6 +50,21 @@ def test_a_line_without_such_spans_needs_no_protection(line: str) -> None:
     assert protect_line(line) is None
 
 
+@pytest.mark.parametrize("mark", ["<br>", "<br/>", "<br />", "<BR>", "<br\tclass='x'/>", "</p><p>", "<hr>", "<LI>"])
+def test_breaks_part_a_line(mark: str) -> None:
+    protected = protect_line(f"A man <b>runs</b>{mark} a dog sits")
+    assert protected is not None
+    assert protected.lines == ("A man runs", "a dog sits")
+    upper = [AlignedLine(line.upper()) for line in protected.lines]
+    assert protected.render(upper) == f"A MAN <b>RUNS</b>{mark} A DOG SITS"
+
+
+def test_tags_with_the_names_of_placeholders_part_no_line() -> None:
+    protected = protect_line("Click <link>here</link>, <button/> or <brand>Regard</brand>")
+    assert protected is not None
+    assert protected.lines == ("Click here, or Regard",)
+
+
 def test_the_texts_of_a_message_are_lines_of_their_own() -> None:
     protected = protect_line("{n, plural, one {# file is here} other {# files are here}}")
     assert protected is not None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Sequence
 from itertools import product
 from pathlib import Path
@@ -12,7 +13,7 @@ import typer
 
 from regard.common.errors import UsageError
 from regard.data.spans import own_pattern
-from regard.data.text import read_file
+from regard.data.text import did_you_mean, read_file
 
 Run = Annotated[Path, typer.Argument(help="A model folder or run folder.")]
 TranslatorFile = Annotated[Path, typer.Argument(help="A model folder, run folder or runtime file.")]
@@ -36,6 +37,13 @@ With = Annotated[
 ]
 Seed = Annotated[int | None, typer.Option(min=0, max=2**63 - 1, help="Seed of all random numbers.")]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Print only results and errors.")]
+_PATH = re.compile(r"[\w .,@~/-]*/[\w .,@~-]+")
+_FILE_NAME = re.compile(
+    r"(?:~|\.{1,2})?/[\w .,@~/-]*\w"
+    r"|[\w .,@~/-]*\w\.(?:txt|text|list|lst|[ct]sv|jsonl?|md|re2?|regex|patterns?|keep|conf|cfg|ini|toml|ya?ml|dat|log|gz)",
+    re.IGNORECASE,
+)
+"""A --keep that is meant as a file: a path that begins with its folder, or a name with the ending of a text file."""
 Debug = Annotated[bool, typer.Option("--debug", help="Print the traceback of an error.")]
 
 
@@ -51,13 +59,29 @@ def given_flags(context: typer.Context, names: Iterable[str], **usual: str) -> l
 
 
 def kept_patterns(given: Sequence[str], no_keep: bool = False) -> tuple[str, ...]:
-    """Return the patterns of --keep, those of files among them. Raises UsageError for bad ones and with --no-keep."""
+    """Return the patterns of --keep, those of files among them.
+
+    Raises UsageError for bad ones, for what looks like the name of a file that is missing, and with --no-keep; DataError
+    for a folder, a pipe that nobody has opened, and a file that is no text.
+    """
     if given and no_keep:
         raise UsageError("--keep does not go with --no-keep: leave one of them out")
-    read = [read_file(each).lines if os.path.isfile(each) else [each] for each in given]
+    UsageError.raise_all(cause for each in given if (cause := _why_no_file(each)))
+    read = [read_file(each).lines if os.path.exists(each) else [each] for each in given]
     patterns = tuple(pattern for lines in read for pattern in lines if pattern)
     own_pattern(patterns)
     return patterns
+
+
+def _why_no_file(given: str) -> str:
+    """Return what is wrong with a --keep that is a folder, or looks like the name of a file that is missing."""
+    if os.path.isdir(given):
+        return f"--keep {given}: is a folder; give a file of patterns, or write '(?:{given})' for a pattern"
+    is_name = _FILE_NAME.fullmatch(given) or (_PATH.fullmatch(given) and os.path.isdir(os.path.dirname(given)))
+    if not is_name or os.path.exists(given):
+        return ""
+    pattern = given.replace(".", r"\.") if "." in given else f"(?:{given})"
+    return f"--keep {given}: no such file{did_you_mean(Path(given))}; for a pattern write '{pattern}'"
 
 
 def select_device(name: str) -> str:

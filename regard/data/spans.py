@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from regard.common.errors import UsageError
 from regard.common.lazy import needs_extra
+from regard.data.text import nfc, nfc_with_places
 
 _NAME = r"[A-Za-z_][\w.-]{0,60}"
 _DOMAIN = r"(?:[A-Za-z0-9](?:[A-Za-z0-9-]{0,60}[A-Za-z0-9])?\.){1,5}"
@@ -92,6 +93,8 @@ _ALL = "|".join(f"(?P<{kind}>{'|'.join(patterns)})" for kind, patterns in KINDS.
 _PATTERN = re.compile(_ALL.replace(r"![\w", "![\\w\u00c0-\u024f"), re.ASCII)
 _SIGN = re.compile(r"[^\w\s.,;!?'\"’“”…)\]]|[\d_\u2190-\u2bff\U0001f000-\U0001faff]|\.\w")
 """A span has one of these, in its first word or its second: they are found in a fraction of the time."""
+LONGEST_OWN = 500
+"""Characters that a user's pattern matches at most; a search reads twice as many, so that time is linear."""
 _CACHED = 500
 """Characters of a line whose spans are kept for when they are asked for again, at most."""
 _MESSAGE_PART = re.compile(r"\}\s*=?\w{1,20}\s*\{|\}\s*\}")
@@ -110,8 +113,9 @@ class Span(NamedTuple):
 def own_pattern(patterns: Sequence[str]) -> Any:
     """Compile patterns of a user's own, which `find_spans` looks for, too; None without any.
 
-    They are RE2's (https://github.com/google/re2/wiki/Syntax), which takes linear time whatever they are. Raises
-    UsageError, with all causes, for those that are none, or match where there is nothing or whole sentences.
+    They are RE2's (https://github.com/google/re2/wiki/Syntax), and match at most `LONGEST_OWN` characters, in linear
+    time whatever they are. Raises UsageError, with all causes, for those that are none, or match where there is nothing
+    or whole sentences.
     """
     if not patterns:
         return None
@@ -121,7 +125,7 @@ def own_pattern(patterns: Sequence[str]) -> Any:
     options.log_errors = False
     for pattern in patterns:
         try:
-            compiled = re2.compile(pattern, options)
+            compiled = re2.compile(nfc(pattern), options)
         except re2.error as error:
             reason = (
                 f"{error.args[0].decode(errors='replace')}; https://github.com/google/re2/wiki/Syntax lists what is one"
@@ -133,12 +137,46 @@ def own_pattern(patterns: Sequence[str]) -> Any:
                 f"keep: {pattern!r} matches everything, or nothing at all; write what is not to be translated"
             )
     UsageError.raise_all(causes)
-    return re2.compile("|".join(f"(?:{pattern})" for pattern in patterns), options)
+    return re2.compile("|".join(f"(?:{nfc(pattern)})" for pattern in patterns), options)
 
 
 def find_spans(line: str, own: Any = None) -> Sequence[Span]:
-    """Return the spans of a line in order; no two overlap. `own`: the compiled patterns of a user."""
-    return _cached_spans(line, own) if len(line) <= _CACHED else _cached_spans.__wrapped__(line, own)
+    """Return the spans of a line in order; no two overlap. `own`: the compiled patterns of a user.
+
+    They are found in the line as NFC composes it; where they stand is counted in the line as it was given.
+    """
+    composed, places = nfc_with_places(line)
+    spans = _cached_spans(composed, own) if len(line) <= _CACHED else _cached_spans.__wrapped__(composed, own)
+    if composed == line:
+        return spans
+    given, end = list[Span](), 0
+    for span in spans:
+        start = max(end, places[span.start][0])  # a letter and its mark, of which two spans have a part, stay together
+        end = max(end, places[span.end - 1][1])
+        if start < end:
+            given.append(Span(start, end, span.kind))
+    return tuple(given)
+
+
+def _own_spans(line: str, own: Any) -> Iterator[Span]:
+    """Yield what the patterns of a user match, in order, each search within a window.
+
+    A search of the whole line would take quadratic time, as each may read the line to its end.
+    """
+    at = 0
+    while at < len(line):
+        first = max(0, at - 1)  # with a character on either side of the window, which anchors look at
+        window = line[first : at + 2 * LONGEST_OWN + 1]
+        hit = own.search(window, at - first, at - first + 2 * LONGEST_OWN)
+        if hit is None:
+            at += LONGEST_OWN + 1  # any match that begins before that would have been seen
+        elif first + hit.start() > at + LONGEST_OWN:
+            at = first + hit.start()  # it may end behind the window
+        else:
+            match = own.match(window, hit.start(), hit.start() + LONGEST_OWN)
+            at = first + (hit.start() + 1 if match is None else max(match.end(), match.start() + 1))
+            if match is not None and match[0]:
+                yield Span(first + match.start(), first + match.end(), "own")
 
 
 @lru_cache(maxsize=1024)
@@ -146,8 +184,7 @@ def _cached_spans(line: str, own: Any) -> Sequence[Span]:
     spans, at, messages = list[Span](), 0, 0
     match: Span | None = Span(-1, -1, "")
     part = match
-    matches = own.finditer(line) if own else ()
-    places = sorted((Span(each.start(), each.end(), "own") for each in matches if each[0]), reverse=True)
+    places = [*_own_spans(line, own)][::-1] if own else []
     while at < len(line):
         # A match ahead is kept until it is passed: a new search for it at each span would take quadratic time.
         if match and match.start < at:
@@ -200,7 +237,7 @@ def _compared(line: str, own: Any) -> Iterator[str]:
     for start, end, kind in find_spans(line, own):
         text = line[start:end]
         if kind != "number":
-            yield text
+            yield nfc(text)
         else:
             groups = ("".join(_DIGITS.findall(group)) for group in _LIST.split(text))
             yield from (digits for digits in groups if len(digits) > 1)

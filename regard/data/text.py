@@ -11,7 +11,7 @@ import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import groupby
+from itertools import groupby, pairwise
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol, cast
 
@@ -73,6 +73,18 @@ def nfc(text: str) -> str:
         runs = (("".join(run), marks) for marks, run in groupby(text, _is_mark))
         text = "".join(_in_order(run) if marks and len(run) > _FEW_MARKS else run for run, marks in runs)
     return unicodedata.normalize("NFC", text)
+
+
+def nfc_with_places(text: str) -> tuple[str, Sequence[tuple[int, int]]]:
+    """Normalise to NFC; also return from where to where each character has been made of."""
+    if unicodedata.is_normalized("NFC", text):
+        return text, [(place, place + 1) for place in range(len(text))]
+    parts, places = list[str](), list[tuple[int, int]]()
+    starts = [index for index, character in enumerate(text) if not (index and _is_joined(character))]
+    for start, end in pairwise([*starts, len(text)]):
+        parts.append(nfc(text[start:end]))
+        places += [(start, end)] * len(parts[-1])
+    return "".join(parts), places
 
 
 @dataclass(frozen=True)
@@ -275,6 +287,12 @@ def did_you_mean(path: Path) -> str:
 def _is_mark(character: str) -> bool:
     """Return whether a character is a combining mark with an order among its neighbours, or is composed of such."""
     return unicodedata.combining(unicodedata.normalize("NFD", character)[0]) > 0
+
+
+@lru_cache(1 << 12)
+def _is_joined(character: str) -> bool:
+    """Return whether NFC may join a character to the one before it: a mark, or a later letter of a Hangul syllable."""
+    return unicodedata.category(character).startswith("M") or "\u1160" <= character <= "\u11ff"
 
 
 def _in_order(marks: str) -> str:

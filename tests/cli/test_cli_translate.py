@@ -41,6 +41,29 @@ def test_what_patterns_match_is_kept(regard: Command, transformer: Path) -> None
     assert not all(word in plain for word in words), "a test of patterns needs a model that loses the words"
 
 
+def test_a_pipe_that_nobody_has_opened_is_no_file_of_patterns(regard: Command, transformer: Path) -> None:
+    os.mkfifo("pipe")
+    regard.fails("translate", transformer, "--keep", "pipe", stdin=b"a\n", status=2, because="pipe or a device")
+
+
+def test_words_with_slashes_and_dots_are_patterns(regard: Command, transformer: Path) -> None:
+    line = "나는 TCP/IP Node.js 집에 간다"
+    (out,) = regard("translate", transformer, "--keep", "TCP/IP", "--keep", "Node.js", stdin=line.encode()).lines
+    assert [out.count(word) for word in ("TCP/IP", "Node.js")] == [1, 1]
+
+
+@pytest.mark.parametrize("pattern", ["NFC", "NFD"])
+@pytest.mark.parametrize("line", ["NFC", "NFD"])
+def test_patterns_keep_decomposed_text_as_it_is(regard: Command, transformer: Path, pattern: str, line: str) -> None:
+    kept = [unicodedata.normalize(pattern, word) for word in ("집에", "Café")]
+    Path("words").write_text("\n".join(kept) + "\n", encoding="utf-8")
+    given = unicodedata.normalize(line, "나는 집에 Café 간다")
+    done = regard("translate", transformer, "--keep", "words", stdin=given.encode())
+    for word in ("집에", "Café"):
+        assert done.out.count(unicodedata.normalize(line, word)) == 1
+    assert "lacks" not in done.err
+
+
 FORMS = {
     "CRLF": lambda text: text.replace(b"\n", b"\r\n"),
     "a byte-order mark": lambda text: b"\xef\xbb\xbf" + text,
@@ -374,6 +397,10 @@ def test_input_in_unseen_scripts_only_fails(regard: Command, transformer: Path) 
         (["--device", "gpu"], "--device gpu: wanted auto, cpu, cuda or mps"),
         (["--keep", "(?=a)"], "keep: '(?=a)' is no pattern of RE2"),
         (["--keep", "a", "--keep", ".*"], "keep: '.*' matches everything"),
+        (["--keep", "missing.txt"], "--keep missing.txt: no such file"),
+        (["--keep", "../lists/words.gz"], r"for a pattern write '\.\./lists/words\.gz'"),
+        (["--keep", "/no/such/words"], "--keep /no/such/words: no such file"),
+        (["--keep", "/"], "--keep /: is a folder; give a file of patterns"),
         (["--keep", "a", "--no-keep"], "--keep does not go with --no-keep"),
         (["--keep", "a", "--stream"], "--stream and --keep"),
         (["--keep", "a", "--nbest", "2"], "patterns of what to keep go with the best translation alone"),

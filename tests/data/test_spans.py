@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import random
 import re
+import unicodedata
+from typing import Any
 
 import pytest
 
@@ -167,6 +169,73 @@ def test_patterns_of_a_user_are_found_with_the_others() -> None:
     ]
     assert differing_spans(line, "Foobar Suite {x %s {y}", own) == (["Foobar"], [])
     assert own_pattern(()) is None
+
+
+@pytest.mark.parametrize("pattern", ["NFC", "NFD"])
+@pytest.mark.parametrize("line", ["NFC", "NFD"])
+@pytest.mark.parametrize(
+    ("word", "text"),
+    [
+        ("집에", "나는 집에 간다"),
+        ("Café", "Le Café est fermé"),
+        ("[ü-ý]ber", "x über %s"),
+        ("ể", "cể {n} ể"),
+        ("কো", "অকো"),
+        ("e", "é e"),
+    ],
+)
+def test_patterns_are_compared_in_nfc(pattern: str, line: str, word: str, text: str) -> None:
+    """The oracle is Python's `re` in NFC."""
+    given, own = unicodedata.normalize(line, text), own_pattern((unicodedata.normalize(pattern, word),))
+    found = [given[span.start : span.end] for span in find_spans(given, own) if span.kind == "own"]
+    wanted = re.findall(unicodedata.normalize("NFC", word), unicodedata.normalize("NFC", text))
+    assert [unicodedata.normalize("NFC", each) for each in found] == wanted
+    assert all(each in given for each in found)
+    assert differing_spans(given, unicodedata.normalize("NFC", text), own) == ([], [])
+
+
+class CountingPattern:
+    """A pattern of RE2 that notes how many characters it is given to read."""
+
+    def __init__(self, *patterns: str) -> None:
+        self.pattern, self.read = own_pattern(patterns), 0
+
+    def search(self, text: str, start: int, end: int) -> Any:
+        self.read += len(text)
+        return self.pattern.search(text, start, end)
+
+    def match(self, text: str, start: int, end: int) -> Any:
+        self.read += end - start
+        return self.pattern.match(text, start, end)
+
+
+@pytest.mark.parametrize("pattern", ["a(.*b)?", "a+?(a*b)?", "(a|a.*b)", "a{1,3}b?|a.*c"])
+@pytest.mark.parametrize("unit", ["a", "가a", "a "])
+def test_patterns_of_a_user_take_linear_time(pattern: str, unit: str) -> None:
+    for count in (1_000, 10_000):
+        own = CountingPattern(pattern)
+        assert find_spans(unit * count, own)
+        assert own.read <= 4 * spans.LONGEST_OWN * len(unit) * count
+
+
+@pytest.mark.parametrize(
+    "pattern", [r"\bab+\b", "a.{0,480}b", "^a|b$", "(?m)^b", "x*b", "[ab]{499,500}", r"\Ba", "가+"]
+)
+def test_long_lines_are_searched_as_a_whole_is(pattern: str) -> None:
+    """The oracle is RE2's own search of the whole line, for matches that are not too long."""
+    draw = random.Random(pattern)
+    for size in (10, 499, 1_001, 4_000):
+        line = "".join(draw.choices("ab 가", (30, 30, draw.choice((0, 1)), 1), k=size))
+        own = own_pattern((pattern,))
+        whole = [match.span() for match in own.finditer(line) if match[0]]
+        assert [span[:2] for span in find_spans(line, own) if span.kind == "own"] == whole
+
+
+def test_what_is_too_long_is_not_kept() -> None:
+    own = own_pattern(("<<.*>>",))
+    longest = f"<<{'x' * (spans.LONGEST_OWN - 4)}>>"
+    assert find_spans(f"a {longest} b", own)[0].end == 2 + spans.LONGEST_OWN
+    assert find_spans(f"a <<x{longest[2:]} b", own) == ()
 
 
 def test_bad_patterns_are_refused_together() -> None:

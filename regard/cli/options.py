@@ -40,7 +40,7 @@ Quiet = Annotated[bool, typer.Option("--quiet", help="Print only results and err
 _PATH = re.compile(r"[\w .,@~/-]*/[\w .,@~-]+")
 _FILE_NAME = re.compile(
     r"(?:~|\.{1,2})?/[\w .,@~/-]*\w"
-    r"|[\w .,@~/-]*\w\.(?:txt|text|list|lst|[ct]sv|jsonl?|md|re2?|regex|patterns?|keep|conf|cfg|ini|toml|ya?ml|dat|log|gz)",
+    r"|[\w .,@~/-]*\w\.(?:txt|text|list|lst|[ct]sv|jsonl?|md|re2?|regex|patterns?|keep|conf|cfg|ini|toml|ya?ml|dat|gz)",
     re.IGNORECASE,
 )
 """A --keep that is meant as a file: a path that begins with its folder, or a name with the ending of a text file."""
@@ -61,8 +61,8 @@ def given_flags(context: typer.Context, names: Iterable[str], **usual: str) -> l
 def kept_patterns(given: Sequence[str], no_keep: bool = False) -> tuple[str, ...]:
     """Return the patterns of --keep, those of files among them.
 
-    Raises UsageError for bad ones, for what looks like the name of a file that is missing, and with --no-keep; DataError
-    for a folder, a pipe that nobody has opened, and a file that is no text.
+    Raises UsageError for bad ones, for folders and what looks like the name of a missing file, and with --no-keep;
+    DataError for a pipe that nobody has opened, and a file that is no text.
     """
     if given and no_keep:
         raise UsageError("--keep does not go with --no-keep: leave one of them out")

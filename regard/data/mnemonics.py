@@ -13,12 +13,53 @@ from regard.data.letter_case import PLAIN, LetterCase
 from regard.data.spans import KEPT, find_spans
 
 LONGEST, FEW_WORDS = 60, 3
-"""Characters of a label at most; and words of one whose mark is ~ or stands before a small letter."""
+"""Characters of a label at most; and words up to which a line need not look like one."""
+_SMALL = frozenset(
+    [
+        "a",
+        "an",
+        "and",
+        "as",
+        "at",
+        "but",
+        "by",
+        "for",
+        "from",
+        "if",
+        "in",
+        "into",
+        "is",
+        "it",
+        "its",
+        "nor",
+        "of",
+        "off",
+        "on",
+        "onto",
+        "or",
+        "out",
+        "over",
+        "per",
+        "than",
+        "that",
+        "the",
+        "to",
+        "up",
+        "via",
+        "vs",
+        "when",
+        "with",
+        "without",
+        "your",
+    ]
+)
+"""Words that English titles write in small letters."""
 Encode = Callable[[str], list[int]]
 """Returns the token ids of a text."""
 _MARK = re.compile("[_&~]")
 _AT_END = re.compile(r"\s?\(([_&~])([A-Z]|(?<!~)[0-9])\)(?=[\s.:…]*\Z)")
 _WITHIN = re.compile(r"(?<![\w$=/\\@#*<(\[\"'“])([^\W\d_]*)([_&~])([^\W\d_][^\W\d_'’]*)(?![\w=;/\\@)\]])")
+_SENTENCE_END = re.compile(r"[^.\s]\s?[.!?][\"'”’»)\s]*\Z")
 _LETTER = re.compile(r"[^\W\d_]")
 _NO_LATIN = re.compile("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff가-힣]")
 
@@ -36,18 +77,39 @@ def strip_mnemonic(line: str, encode: Encode) -> tuple[str, str]:
     if match := _AT_END.search(line):
         return line[: match.start()] + line[match.end() :], match[1] + match[2]
     match = next((match for match in _WITHIN.finditer(line) if match.start(2) == marks[0]), None)
-    if match is None or not _is_label(match, len(line.split()), encode):
+    if match is None or not _is_label(match, encode):
         return line, ""
     return line[: match.start(2)] + line[match.end(2) :], match[2] + match[3][0]
 
 
-def _is_label(match: re.Match[str], words: int, encode: Encode) -> bool:
+def _is_label(match: re.Match[str], encode: Encode) -> bool:
     head, mark, tail = match.groups()
     if head:
         is_word = head[0].isupper() and tail[0].islower() and len(head + tail) > 2
         return is_word and len(encode(head + tail)) < len(encode(head)) + len(encode(tail))
     is_capital = tail[0].isupper()
-    return len(tail) > 1 and (is_capital or mark != "~") and (words <= FEW_WORDS or (is_capital and mark != "~"))
+    if len(tail) < 2 or (mark == "~" and not is_capital):
+        return False
+    if len(match.string.split()) <= FEW_WORDS:
+        return True
+    return is_capital and mark != "~" and _is_title(match)
+
+
+def _is_title(match: re.Match[str]) -> bool:
+    """Return whether a line of many words is no prose: its mark is before the first word, or it is written as titles are.
+
+    In English these have capitals but for a few words, in other languages in more words than not.
+    """
+    line = match.string
+    if _SENTENCE_END.search(line):
+        return False
+    before, after = line[: match.start()].split(), line[match.end() :].split()
+    if not before:
+        return True
+    others = [word.strip("()[]\"'“”‘’,:;.…") for word in (*before[1:], *after)]
+    small = [word for word in others if word[:1].islower()]
+    capitals = [word for word in others if word[:1].isupper()]
+    return _SMALL.issuperset(small) or len(capitals) > len(small)
 
 
 def _outside_spans(pattern: re.Pattern[str], line: str) -> list[int]:

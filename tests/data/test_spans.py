@@ -212,7 +212,7 @@ class CountingPattern:
 @pytest.mark.parametrize("pattern", ["a(.*b)?", "a+?(a*b)?", "(a|a.*b)", "a{1,3}b?|a.*c"])
 @pytest.mark.parametrize("unit", ["a", "가a", "a "])
 def test_patterns_of_a_user_take_linear_time(pattern: str, unit: str) -> None:
-    for count in (1_000, 10_000):
+    for count in (1_000, 4_000):
         own = CountingPattern(pattern)
         assert find_spans(unit * count, own)
         assert own.read <= 4 * spans.LONGEST_OWN * len(unit) * count

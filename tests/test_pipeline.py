@@ -204,6 +204,31 @@ def test_nbest_larger_than_the_beam_is_refused(translator: Translator) -> None:
         translator.translate(SENTENCES, nbest=4)
 
 
+def given_forms(line: str) -> list[tuple[str, list[int]]]:
+    """Return forms of a clean line that a model reads alike, and in which of their words each of its words stands."""
+    words, count = line.split(), len(line.split())
+    return [
+        ("\u00a0".join(words), [0] * count),
+        ("\u00a0".join([" ".join(words[:2]), *words[2:]]), [0, *[1] * (count - 1)]),
+        ("\u200b " + line, [*range(1, count + 1)]),
+        (" \u200b ".join(words), [*range(0, 2 * count, 2)]),
+        ("  " + "\t".join(words) + " \r", [*range(count)]),
+        ("\u3000".join(words) + " \u2060", [0] * count),
+    ]
+
+
+def test_alignments_count_the_words_of_the_line_as_it_was_given(translator: Translator) -> None:
+    if translator.settings.model.decoder.kind == "no_attention":
+        return
+    for line in SENTENCES:
+        forms = [form for form, _ in given_forms(line)]
+        expected, *results = translator.translate([line, *forms], alignments=True, nbest=2, beam=2)
+        for result, (form, positions) in zip(results, given_forms(line), strict=True):
+            for hypothesis, plain in zip((result, *result.nbest), (expected, *expected.nbest), strict=True):
+                assert hypothesis.text == plain.text
+                assert {*hypothesis.alignments} == {(positions[s], t) for s, t in plain.alignments}, ascii(form)
+
+
 def test_alignments_link_existing_words_and_need_attention(translator: Translator) -> None:
     if translator.settings.model.decoder.kind == "no_attention":
         with pytest.raises(UsageError, match="this model has no attention"):

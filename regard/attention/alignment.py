@@ -29,7 +29,8 @@ class Readings:
     image is its cells row by row, in a `grid` of (rows, columns); `cell_centre` is the point that a cell looks at, as a
     fraction of the cell's side; `cell_extent` is the fraction of the image's height and width that all cells cover,
     more than 1 if the last ones hang over its edge. `scores` are what softmax makes the weights of, of the same layers
-    and shapes; −∞: of what a row does not attend to.
+    and shapes; −∞: of what a row does not attend to. `given_words`: in which word of the sentences as they were
+    given each source word and each target word stands, if the words of these are others.
     """
 
     source: tuple[str, ...]
@@ -44,6 +45,7 @@ class Readings:
     cell_centre: float = 0.5
     cell_extent: tuple[float, float] = (1.0, 1.0)
     scores: dict[str, Array] = field(default_factory=dict, repr=False)
+    given_words: tuple[Sequence[int], Sequence[int]] | None = field(default=None, repr=False)
 
     def layers(self, role: str = "cross") -> list[str]:
         """Return the names of the layers with this role, lowest first."""

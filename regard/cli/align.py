@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from regard.cli.app import app, say
+from regard.cli.app import app, say, warn
 from regard.cli.options import Device, Run, check_output, select_device
 from regard.common.errors import LineError
 
@@ -111,11 +111,19 @@ class _Direction:
 
 def _read(source: str, target: str, gold: str | None) -> tuple[list[str], list[str], list[Gold] | None]:
     """Read sources, targets and gold links. Raises DataError, with all causes, if they do not belong together."""
-    from regard.data.text import clean, read_parallel
+    from regard.data.given_words import given_words
+    from regard.data.pairs import format_lines
+    from regard.data.text import read_parallel
+    from regard.data.word_alignments import UNEVEN
     from regard.evaluation.aer import parse_gold
 
     files = read_parallel([source, target, *([] if gold is None else [gold])])
-    sources, targets = ([clean(line) for line in lines] for lines in files[:2])
+    sources, targets = files[:2]
+    for name, lines in ((source, sources), (target, targets)):
+        if uneven := [number for number, line in enumerate(lines, 1) if given_words(line).is_uneven]:
+            warn(
+                f"{name}: {len(uneven):,} line{'s have' if len(uneven) > 1 else ' has'} {UNEVEN}{format_lines(uneven)}"
+            )
     return sources, targets, None if gold is None else parse_gold(gold, files[2], sources, targets)
 
 

@@ -166,9 +166,8 @@ def _alignment(pipeline: Pipeline, data: TestData) -> Alignment | None:
     """Score the attention against gold links; without a chosen head the one that agrees best with itself."""
     if not data.gold or isinstance(pipeline, Captioner) or not pipeline.cross_attention():
         return None
-    references = [clean(texts[0]) for texts in data.test.references]
-    rows = [i for i, pair in enumerate(zip(data.test.sources, references, strict=True)) if all(pair)]
-    readings = read_all(pipeline, [data.test.sources[i] for i in rows], [references[i] for i in rows])
+    rows = [i for i, pair in enumerate(data.linked) if all(map(clean, pair))]
+    readings = read_all(pipeline, [data.linked[i][0] for i in rows], [data.linked[i][1] for i in rows])
     choice = pipeline.choice or agreeing_choices(readings[:ALIGNED])[0]
     scores = alignment_scores(extract_choice_links(readings, choice), [data.gold[i] for i in rows])
     chosen = "" if pipeline.choice else ", chosen without gold links"

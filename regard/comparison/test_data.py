@@ -90,6 +90,8 @@ class TestData:
 
     test: TestSet
     gold: tuple[Gold, ...] = ()
+    linked: tuple[tuple[str, str], ...] = ()
+    """The pairs whose words the gold alignments count, as they were given."""
     images: tuple[Path, ...] = ()
     captions: tuple[Path, Path] | None = None
 
@@ -119,9 +121,12 @@ def read_test_data(files: Files) -> TestData:
         name = Path(files.test_source).name
     if not sources:
         raise DataError(f"{name}: has no lines to test on; give others")
+    linked, gold = tuple[tuple[str, str], ...](), tuple[Gold, ...]()
+    if files.test_alignments:
+        linked = tuple(zip(sources, references[0], strict=True))
+        gold = tuple(parse_gold(files.test_alignments, links, sources, references[0]))
     sources, references = [clean(line) for line in sources], [[nfc(line) for line in lines] for lines in references]
-    gold = tuple(parse_gold(files.test_alignments, links, sources, references[0])) if files.test_alignments else ()
-    return TestData(_test_set(name, sources, list(zip(*references, strict=True))), gold)
+    return TestData(_test_set(name, sources, list(zip(*references, strict=True))), gold, linked)
 
 
 def _read_images(files: Files) -> TestData:

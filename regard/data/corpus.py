@@ -21,7 +21,7 @@ from regard.common.settings import COUNT, FACTOR, Settings
 from regard.data.images import ImageSettings
 from regard.data.languages import AUTO, Languages, LanguageSetting, language_of_name, languages_of_name, only
 from regard.data.pairs import CorpusReport, Filters, Pair, PairFiles, PairFilter, PairReader, chunks, format_lines
-from regard.data.text import MAX_LINE, clean
+from regard.data.text import MAX_LINE
 
 EVALUATION = ("valid", "test")  # names of corpora; all others are for training
 EVALUATION_WORDS = 400
@@ -295,7 +295,7 @@ def read_corpus(files: PairFiles, filters: Filters | None = None, name: str = "t
     """Read sentence pairs into memory; without `filters` only empty ones are dropped."""
     reader, pair_filter = PairReader(files), PairFilter(filters)
     pairs: list[Pair] = []
-    for chunk in chunks(Pair(clean(a), clean(b), line) for line, (a, b) in enumerate(reader, 1)):
+    for chunk in chunks(Pair.read(a, b, line) for line, (a, b) in enumerate(reader, 1)):
         pairs += compress(chunk, pair_filter.keep_mask(chunk))
     return Corpus(tuple(pairs), pair_filter.report(name, reader))
 

@@ -96,7 +96,7 @@ def _is_label(match: re.Match[str], encode: Encode) -> bool:
 
 
 def _is_title(match: re.Match[str]) -> bool:
-    """Return whether a line of many words is no prose: its mark is before the first word, or it is written as titles are.
+    """Return whether a line of many words is no prose: its first word has the mark, or it is written as titles are.
 
     In English these have capitals but for a few words, in other languages in more words than not.
     """

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain, compress, islice
 from pathlib import Path
 from typing import TypeVar
@@ -16,7 +16,8 @@ import numpy.typing as npt
 from regard.common.errors import DataError, UsageError
 from regard.common.reading import parse_json
 from regard.data.delimited import HEAD, infer_dialect
-from regard.data.text import CUT, JSON_SIZE, MAX_LINE, LineReader, data_path
+from regard.data.given_words import GivenWords, given_words
+from regard.data.text import CUT, JSON_SIZE, MAX_LINE, LineReader, clean, data_path
 
 CHUNK = 1 << 14  # pairs that are filtered, tokenised and written at once; a multiple of eight
 _EXAMPLES = 5  # excerpts per reason
@@ -46,6 +47,17 @@ class Pair:
     source: str
     target: str
     line: int
+    words: tuple[GivenWords, GivenWords] | None = field(default=None, compare=False, repr=False)
+    """Its words as they were given, for links between them; None: those of the clean sides."""
+
+    @classmethod
+    def read(cls, source: str, target: str, line: int) -> Pair:
+        """Clean both sides of a pair as it was given."""
+        pair = cls(clean(source), clean(target), line)
+        if (pair.source, pair.target) == (source, target):
+            return pair
+        words = given_words(source), given_words(target)
+        return replace(pair, words=words) if any(not side.is_clean or side.is_uneven for side in words) else pair
 
 
 @dataclass

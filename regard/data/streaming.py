@@ -11,7 +11,6 @@ import numpy.typing as npt
 
 from regard.common.errors import DataError
 from regard.data.pairs import CorpusReport, Filters, Pair, PairFiles, PairFilter, PairReader, chunks
-from regard.data.text import clean
 
 BitArray = npt.NDArray[np.uint8]
 
@@ -33,7 +32,7 @@ class FilteredCorpus:
             start = (chunk[0][0] - 1) // 8
             bits = self.keep_bits[start : start + -(-len(chunk) // 8)]
             kept = compress(chunk, np.unpackbits(bits, count=len(chunk)).tolist())
-            yield from (Pair(clean(source), clean(target), line) for line, source, target in kept)
+            yield from (Pair.read(source, target, line) for line, source, target in kept)
         if reader.count != self.report.read:
             raise DataError(
                 f"{' and '.join(self.files.names)}: had {self.report.read:,} lines a moment ago and {reader.count:,} "
@@ -55,7 +54,7 @@ def scan(files: PairFiles, filters: Filters | None = None, name: str = "train") 
     reader, pair_filter = PairReader(files), PairFilter(filters)
     masks = [
         np.packbits(np.array(pair_filter.keep_mask(chunk), dtype=np.bool_))
-        for chunk in chunks(Pair(clean(a), clean(b), line) for line, (a, b) in enumerate(reader, 1))
+        for chunk in chunks(Pair.read(a, b, line) for line, (a, b) in enumerate(reader, 1))
     ]
     report = pair_filter.report(name, reader)
     return FilteredCorpus(files, np.concatenate(masks), report)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 from regard.common.errors import DataError
+from regard.data.given_words import GivenWords, given_words, to_clean
 from regard.data.pairs import Pair, format_lines
 from regard.data.text import CUT, MAX_LINE, LineReader, too_long
 from regard.data.vocabulary import Vocabulary
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 Link = tuple[int, int]  # source word, target word
 FlatLinks: TypeAlias = "array[int]"  # source, target, source, target …: compact, as there is one per training pair
 _PAIR = re.compile(r"(\d+)([-p?])(\d+)", re.ASCII)
+UNEVEN = "leading or doubled spaces, or tabs, between which links count no words"
 _SHOWN = 5  # wrong lines that are reported one by one
 
 
@@ -55,12 +57,14 @@ class WordLinks:
 def read_word_links(path: str, pairs: Iterable[Pair], lines: int, name: str, max_line: int = MAX_LINE) -> WordLinks:
     """Read the alignments of these pairs of corpus `name` from a file with one line for each of its `lines`.
 
-    A word with a sure link keeps only sure ones, any other its possible ones. Raises DataError with all causes.
+    They count the words of the pairs as they were given; those that are returned count words of clean pairs. A word
+    with a sure link keeps only sure ones, any other its possible ones. Raises DataError with all causes.
     """
     reader = LineReader(path, max_line, skip_long=True)
     wrong: list[tuple[int, str]] = []
     pair_of = {pair.line: pair for pair in pairs}
     rows: dict[int, FlatLinks] = {}
+    uneven = 0
     for number, line in enumerate(reader, 1):
         try:
             if line == CUT:
@@ -71,14 +75,17 @@ def read_word_links(path: str, pairs: Iterable[Pair], lines: int, name: str, max
             linked = {target for _, target in sure}
             links = sorted(sure | {link for link in possible if link[1] not in linked})
             if pair := pair_of.get(number):
-                check_links(links, pair.source, pair.target)
-                rows[number] = array("i", (word for link in links for word in link))
+                words = pair.words or (given_words(pair.source), given_words(pair.target))
+                check_links(links, *words)
+                uneven += any(side.is_uneven for side in words)
+                rows[number] = array("i", (word for link in to_clean(links, *words) for word in link))
         except ValueError as problem:
             wrong.append((number, str(problem)))
     DataError.raise_all([*reader.causes, *_describe_wrong(path, wrong), *_check_count(path, reader, lines, name)])
     ordered = tuple(rows[pair.line] for pair in pairs)
     total, without = sum(map(len, ordered)) // 2, sum(not row for row in ordered)
     note = f"; {without:,} pairs have none" if without else ""
+    note += f"; {uneven:,} pairs have {UNEVEN}" if uneven else ""
     return WordLinks(ordered, f"{name}: {total:,} word links read from {path}{note}")
 
 
@@ -102,15 +109,13 @@ def _token_positions(vocabulary: Vocabulary, ids: Sequence[int]) -> dict[int, li
     return positions
 
 
-def check_links(links: Iterable[Link], source: str, target: str) -> None:
+def check_links(links: Iterable[Link], source: GivenWords, target: GivenWords) -> None:
     """Raise ValueError if a link names a word that does not exist."""
-    counts = len(source.split(" ")), len(target.split(" "))
     for link in links:
-        for word, count, side in zip(link, counts, ("source", "target"), strict=True):
-            if word >= count:
-                raise ValueError(
-                    f"{link[0]}-{link[1]} names {side} word {word}, and the {side} has {count} words, 0 to {count - 1}"
-                )
+        for word, words, side in zip(link, (source, target), ("source", "target"), strict=True):
+            if word >= words.count:
+                numbers = f"{words.count} words, 0 to {words.count - 1}" if words.count else "no words"
+                raise ValueError(f"{link[0]}-{link[1]} names {side} word {word}, and the {side} has {numbers}")
 
 
 def _describe_wrong(path: str, wrong: Sequence[tuple[int, str]]) -> Iterator[str]:

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from regard.attention.alignment import SYMMETRIES, Link, Readings, argmax_links, extract_links, symmetrise
 from regard.common.errors import DataError
+from regard.data.given_words import given_words
 from regard.data.word_alignments import check_links, read_gold
 from regard.pipeline import AlignmentChoice, Translator
 
@@ -33,12 +34,15 @@ class Gold:
 
 
 def parse_gold(path: str, lines: Sequence[str], sources: Sequence[str], targets: Sequence[str]) -> list[Gold]:
-    """Parse gold links. Raises DataError, with the first five causes, for links between words that do not exist."""
+    """Parse gold links between the words of lines as they were given.
+
+    Raises DataError, with the first five causes, for links between words that do not exist.
+    """
     gold, problems = [], []
     for number, (line, *pair) in enumerate(zip(lines, sources, targets, strict=True), 1):
         try:
             gold.append(Gold(*read_gold(line)))
-            check_links(sorted(gold[-1].sure | gold[-1].possible), *pair)
+            check_links(sorted(gold[-1].sure | gold[-1].possible), *map(given_words, pair))
         except ValueError as problem:
             problems.append(f"{path}, line {number}: {problem}")
     DataError.raise_all(problems[:5])
@@ -73,13 +77,27 @@ def alignment_scores(predicted: Iterable[Iterable[Link]], gold: Iterable[Gold]) 
 
 
 def read_all(translator: Translator, sources: Sequence[str], targets: Sequence[str]) -> list[Readings]:
-    """Return the cross-attention weights of sentence pairs under teacher forcing (forced decoding)."""
-    return translator.read_all(sources, [translator.tokenizer.target.encode(target) for target in targets], "cross")
+    """Return the cross-attention weights of sentence pairs, as they were given, under teacher forcing."""
+    encoded = [translator.tokenizer.target.encode(target) for target in targets]
+    readings = list[Readings]()
+    for reading, source, target in zip(translator.read_all(sources, encoded, "cross"), sources, targets, strict=True):
+        words = given_words(source), given_words(target)
+        if not all(side.is_clean for side in words):
+            reading = replace(reading, given_words=(words[0].positions, words[1].positions))
+        readings.append(reading)
+    return readings
 
 
 def extract_choice_links(readings: Iterable[Readings], choice: AlignmentChoice) -> list[list[Link]]:
-    """Return the links that a choice of layer, head, row and symmetry extracts from each sentence."""
-    return [extract_links(_words(reading, choice), choice.symmetry) for reading in readings]
+    """Return the links that a choice of layer, head, row and symmetry extracts, between words as they were given."""
+    extracted = list[list[Link]]()
+    for reading in readings:
+        links = extract_links(_words(reading, choice), choice.symmetry)
+        if reading.given_words:
+            sources, targets = reading.given_words
+            links = sorted({(sources[s], targets[t]) for s, t in links})
+        extracted.append(links)
+    return extracted
 
 
 def all_choices(reading: Readings) -> list[AlignmentChoice]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from regard.common.errors import LineError, LineWarning, UsageError, repetition_note
 from regard.data.casing import CaseReader
 from regard.data.familiar import Familiar
+from regard.data.given_words import given_words
 from regard.pipeline.around_spans import Keep, checked_keep, translate_around_spans
 from regard.pipeline.doubts import Doubts
 from regard.pipeline.translation import SPLIT, Translation, as_texts
@@ -124,7 +125,11 @@ class RuntimeTranslator:
             except LineError as problem:
                 raise LineError(*((owners[index], text) for index, text in problem.problems)) from None
             _warn(results, owners)
-            return [self._translation(line, nbest, readings).with_doubts(self.doubts, threshold) for line in results]
+            translations = list[Translation]()
+            for text, line in zip(chosen, results, strict=True):
+                translation = self._translation(line, nbest, readings).with_doubts(self.doubts, threshold)
+                translations.append(translation.with_given_words(given_words(text)) if wants_links else translation)
+            return translations
 
         free = [not (prefixes and prefixes[n]) for n in range(len(lines))]
         keep = checked_keep(keep, nbest == 1 and not (alignments or readings), free)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from regard.attention.alignment_choice import AlignmentChoice as AlignmentChoice
 from regard.common.errors import UsageError
+from regard.data.given_words import GivenWords, to_given
 from regard.data.sentences import has_spaces
 from regard.runtime.model import TranslatedPart as TranslatedPart
 
@@ -26,7 +27,8 @@ class Translation:
     """The translation of one line.
 
     `tokens`: its subword units, as text. `score`: log-probability over the length penalty; the sum over `parts` if
-    the line was split. `alignments`: links (source word, target word), if asked for. `readings`: attention weights
+    the line was split. `alignments`: links (source word, target word), if asked for; source words are those of the line
+    as it was given, between spaces. `readings`: attention weights
     and the words they belong to, if asked for; None for a line that was split. `nbest`: the hypotheses, best first, if
     more than one was asked for. `repetition`: a text that is repeated over and over, and how often: a sign of failure.
     """
@@ -41,6 +43,13 @@ class Translation:
     parts: tuple[TranslatedPart, ...] = ()
     doubtful: bool = False  # a part is
     is_complete: bool = True  # the required terms are there, and the model has placed its copy tokens itself
+
+    def with_given_words(self, words: GivenWords) -> Translation:
+        """Return the translation with links that count the words of its line as it was given."""
+        if words.is_clean or self.alignments is None:
+            return self
+        ranked = tuple(hypothesis.with_given_words(words) for hypothesis in self.nbest)
+        return replace(self, alignments=tuple(to_given(self.alignments, words)), nbest=ranked)
 
     def with_doubts(self, doubts: Doubts, threshold: float | None) -> Translation:
         """Return the translation with its parts, and thus itself, marked where they are doubtful."""

@@ -13,6 +13,7 @@ from typing_extensions import Unpack
 from regard.attention.alignment import Link, Readings, extract_links
 from regard.common.errors import LineError, UsageError
 from regard.data.casing import CaseReader
+from regard.data.given_words import given_words
 from regard.data.sentences import has_letters, has_spaces
 from regard.data.text import clean, too_long
 from regard.data.vocabulary import EOS
@@ -110,6 +111,8 @@ class Translator(BasePipeline):
                     self._warn(index, None, next(best)[0], segment.constraints, "translation")
                 line_parts.append(part)
             joined = self._join(line_segments, line_parts, alignments)
+            if alignments:
+                joined = joined.with_given_words(given_words(lines[len(results)]))
             results.append(joined.with_doubts(self.doubts, settings.score_threshold))
         return results
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from regard.common.errors import RegardError, UsageError
 from regard.data.casing import CaseReader
+from regard.data.given_words import given_words, to_given
 from regard.data.mnemonics import insert_mnemonic, strip_mnemonic
 from regard.data.spans import spans_note
 from regard.pipeline.runtime_translator import RuntimeTranslator
@@ -184,6 +185,10 @@ class RuntimeEngine:
         search = call.get("search", {})
         threshold = self._model.score_threshold(self._options(search))
         replies = [self._line(line, bool(search.get("log_probs")), threshold) for line in lines]
+        for text, reply in zip(call["lines"], replies, strict=True):
+            for hypothesis in reply["hypotheses"]:
+                if hypothesis["alignments"]:
+                    hypothesis["alignments"] = to_given(hypothesis["alignments"], given_words(text))
         for (form, mnemonic), reply in zip(call.get("labels", ()), replies, strict=False):
             for hypothesis in reply["hypotheses"] if form.is_capital or mnemonic else ():
                 text = insert_mnemonic(form.restore(hypothesis["text"]), mnemonic, self._case_reader.source)

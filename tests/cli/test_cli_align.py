@@ -13,6 +13,7 @@ from command import Command
 from systems import posix
 
 from regard.attention.alignment import SYMMETRIES
+from regard.data.word_alignments import read_gold
 
 
 @pytest.fixture
@@ -36,6 +37,39 @@ def test_links_are_printed_line_by_line(regard: Command, run: Path, data: Path, 
         assert all(0 <= s < len(korean.split()) for s, _ in word_links)
     assert regard("align", run, *pairs, "--output", "links").out == ""
     assert Path("links").read_text(encoding="utf-8").splitlines() == links
+
+
+def test_links_count_the_words_of_the_files(regard: Command, run: Path, data: Path, pairs: list[object]) -> None:
+    korean, english = ((data / f"test.{side}").read_text(encoding="utf-8").splitlines() for side in ("ko", "en"))
+    links = [read_gold(line)[0] for line in regard("align", run, *pairs, "--quiet").lines]
+    given = {"ko": [line.replace(" ", "\u00a0", 1) for line in korean], "en": [f"\u200b {line}" for line in english]}
+    for side, lines in given.items():
+        Path(side).write_text("\n".join(lines) + "\n", encoding="utf-8")
+    sides = ["--source", "ko", "--target", "en"]
+    expected = [sorted({(max(0, s - 1), t + 1) for s, t in row}) for row in links]
+    assert regard("align", run, *sides, "--quiet").lines == [" ".join(f"{s}-{t}" for s, t in row) for row in expected]
+    for more in ([], ["--reverse", run, "--symmetry", "grow-diag"]):
+        gold = regard("align", run, *sides, *more).lines
+        Path("gold").write_text("\n".join(gold) + "\n", encoding="utf-8")
+        assert _error_rate(regard("align", run, *sides, *more, "--gold", "gold").lines[0]) == 0
+    count = len(korean[0].split()) - 1
+    Path("gold").write_text("\n".join([f"{count}-0", *gold[1:]]) + "\n", encoding="utf-8")
+    done = regard.ended("align", run, *sides, "--gold", "gold")
+    assert f"the source has {count} words, 0 to {count - 1}" in done.causes[0]
+
+
+def test_lines_that_others_may_count_otherwise_are_named(
+    regard: Command, run: Path, data: Path, pairs: list[object]
+) -> None:
+    lines = (data / "test.ko").read_text(encoding="utf-8").splitlines()
+    uneven = [f" {lines[0]}", *lines[1:3], lines[3].replace(" ", "  "), *lines[4:]]
+    Path("ko").write_text("\n".join(uneven) + "\n", encoding="utf-8")
+    done = regard("align", run, "--source", "ko", "--target", data / "test.en")
+    assert (
+        "ko: 2 lines have leading or doubled spaces, or tabs, between which links count no words (lines 1, 4)"
+        in done.err
+    )
+    assert done.lines == regard("align", run, *pairs, "--quiet").lines
 
 
 def test_splitting_the_pairs_into_chunks_changes_nothing(

@@ -13,7 +13,7 @@ from material import write_corpus
 from regard.common.errors import ConfigurationError, DataError
 from regard.data.batch import Example, collate
 from regard.data.batch_stream import BatchingSettings, BatchStream
-from regard.data.corpus import CorpusSettings, Pair
+from regard.data.corpus import CorpusSettings, Pair, PairFiles, read_corpus
 from regard.data.mixture import Mixture
 from regard.data.prepare import PreparedData, prepare_data
 from regard.data.provenance import describe_changes
@@ -122,6 +122,44 @@ def test_a_word_with_sure_links_has_no_merely_possible_ones(tmp_path: Path) -> N
     write_lines(tmp_path / "links", ["0-0 1p0 1?1 0p1"])
     links = read_word_links(str(tmp_path / "links"), [Pair("a b", "x y", 1)], 1, "train")
     assert [*links[0]] == [0, 0, 0, 1, 1, 1]
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "links", "clean_links"),
+    [
+        ("An 10\u00a0km road", "가 나 다", "0-0 1-1 2-2", [0, 0, 1, 1, 2, 1, 3, 2]),
+        ("man \u200b runs", "가 나", "0-0 2-1", [0, 0, 1, 1]),
+        ("man \u200b runs", "가 나", "1-0 2-1", [1, 1]),  # a word that no model sees is linked to nothing
+        ("a  b", "가 나", "0-0 1-1", [0, 0, 1, 1]),
+        (" a\tb\r", "가 나", "0-0 1-1", [0, 0, 1, 1]),
+        ("a b", "가\u3000나 다\u202f라", "0-0 1-1", [0, 0, 0, 1, 1, 2, 1, 3]),
+        ("cafe\u0301 b", "\ufeff가 \u00a0 나", "0-0 1-2", [0, 0, 1, 1]),
+    ],
+)
+def test_links_count_the_words_of_the_files(
+    tmp_path: Path, source: str, target: str, links: str, clean_links: list[int]
+) -> None:
+    """Words are what `bytes.split` finds: between white space of ASCII."""
+    files = {name: tmp_path / name for name in ("source", "target", "links")}
+    for name, line in (("source", source), ("target", target), ("links", links)):
+        files[name].write_bytes(f"{line}\n".encode())
+    corpus = read_corpus(PairFiles(str(files["source"]), str(files["target"]), None))
+    assert [*read_word_links(str(files["links"]), corpus.pairs, 1, "train")[0]] == clean_links
+    counts = len(source.encode().split()), len(target.encode().split())
+    files["links"].write_text(f"{counts[0] - 1}-{counts[1] - 1}\n", encoding="utf-8")
+    assert read_word_links(str(files["links"]), corpus.pairs, 1, "train").rows
+    for link, side, count in ((f"{counts[0]}-0", "source", counts[0]), (f"0-{counts[1]}", "target", counts[1])):
+        files["links"].write_text(f"{link}\n", encoding="utf-8")
+        with pytest.raises(DataError, match=f"the {side} has {count} words, 0 to {count - 1}"):
+            read_word_links(str(files["links"]), corpus.pairs, 1, "train")
+
+
+def test_lines_that_others_may_count_otherwise_are_reported(tmp_path: Path) -> None:
+    for name, lines in (("source", ["a  b", "a b ", " a b"]), ("target", ["a", "a\tb", "a"]), ("links", ["0-0"] * 3)):
+        write_lines(tmp_path / name, lines)
+    corpus = read_corpus(PairFiles(str(tmp_path / "source"), str(tmp_path / "target"), None))
+    report = read_word_links(str(tmp_path / "links"), corpus.pairs, 3, "train").report
+    assert report.endswith("; 3 pairs have leading or doubled spaces, or tabs, between which links count no words")
 
 
 def test_every_token_of_a_word_is_linked() -> None:

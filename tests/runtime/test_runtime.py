@@ -142,7 +142,7 @@ def test_alignments_are_those_of_the_translator(
     layer = "decoder.layers.0.cross_attention"
     translator, runtime = make("transformer", "transformer", layer=layer, head=head, shifted=shifted, symmetry=symmetry)
     options = {"alignments": True, "beam": 2, "nbest": 2}
-    lines = [*LINES, LONG]
+    lines = [*LINES, LONG, "나는\u00a010\u00a0km 간다", "나는 \u200b 집에  간다", "\u200b 나는\t집에 간다. 간다.\r"]
     assert_same(translated(runtime, lines, **options), translated(translator, lines, **options))
 
 

@@ -85,6 +85,7 @@ def served(paths: list[Path], use: Use, **settings: Any) -> Any:
 
 def test_calls_at_the_same_time_get_what_they_would_get_alone(file: Path) -> None:
     translator = RuntimeTranslator(file)
+    sentences = [*SENTENCES, "나는\u00a0집에 \u200b 간다"]
     searches = [
         SearchRequest(beam=1),
         SearchRequest(beam=4, nbest=2),
@@ -93,13 +94,13 @@ def test_calls_at_the_same_time_get_what_they_would_get_alone(file: Path) -> Non
 
     async def use(service: ProcessService) -> Any:
         return await asyncio.gather(
-            *(service.translate("ko-en", SENTENCES, search, DEADLINE) for search in searches * 3)
+            *(service.translate("ko-en", sentences, search, DEADLINE) for search in searches * 3)
         )
 
     results, _ = served([file], use)
     for search, lines in zip(searches * 3, results, strict=True):
         options = {"beam": search.beam, "nbest": search.nbest, "alignments": search.alignments}
-        expected = translator.translate(SENTENCES, **options)
+        expected = translator.translate(sentences, **options)
         assert [line.hypotheses[0].text for line in lines] == [translation.text for translation in expected]
         assert [line.hypotheses[0].score for line in lines] == pytest.approx(
             [translation.score for translation in expected], abs=1e-5

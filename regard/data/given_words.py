@@ -23,14 +23,14 @@ class GivenWords(NamedTuple):
     `is_uneven`: `line.split(" ")` counts others, as there are leading or doubled spaces, or tabs.
     """
 
-    count: int
+    total: int
     positions: Sequence[int]
     is_uneven: bool = False
 
     @property
     def is_clean(self) -> bool:
         """True if the words of the clean line are the same."""
-        return self.count == len(self.positions) == len({*self.positions})
+        return self.total == len(self.positions) == len({*self.positions})
 
 
 def given_words(line: str) -> GivenWords:

@@ -113,8 +113,8 @@ def check_links(links: Iterable[Link], source: GivenWords, target: GivenWords) -
     """Raise ValueError if a link names a word that does not exist."""
     for link in links:
         for word, words, side in zip(link, (source, target), ("source", "target"), strict=True):
-            if word >= words.count:
-                numbers = f"{words.count} words, 0 to {words.count - 1}" if words.count else "no words"
+            if word >= words.total:
+                numbers = f"{words.total} words, 0 to {words.total - 1}" if words.total else "no words"
                 raise ValueError(f"{link[0]}-{link[1]} names {side} word {word}, and the {side} has {numbers}")
 
 

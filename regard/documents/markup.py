@@ -131,10 +131,9 @@ class _Paragraph:
         if name and text.startswith("</"):
             if self.opened and self.opened[-1][1] == name:
                 first, _ = self.opened.pop()
-                self.entries[first] = self.entries[first]._replace(
-                    role=Role.OPEN, token=-2 - first, partner=-2 - number
-                )
-                mark = mark._replace(role=Role.CLOSE, token=-2 - number, partner=-2 - first)
+                opening = self.entries[first]
+                self.entries[first] = Mark(opening.start, opening.end, Role.OPEN, -2 - first, -2 - number)
+                mark = Mark(start, end, Role.CLOSE, -2 - number, -2 - first)
         elif name and not text.endswith("/>"):
             self.opened.append((number, name))
         self.entries.append(mark)

@@ -102,7 +102,7 @@ class Translator(BasePipeline):
         hypotheses = self._decode(requests, settings)
         parts = iter(self._translations(segments, hypotheses, nbest, alignments, readings))
         best = iter(hypotheses)
-        results = []
+        results = list[Translation]()
         for index, line_segments in zip(owners, split, strict=True):
             line_parts = []
             for segment in line_segments:

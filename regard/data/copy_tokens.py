@@ -39,11 +39,34 @@ def with_copies(line: str, copies: Sequence[tuple[Place, str]]) -> str:
     return "".join([*parts, line[end:]])
 
 
+class Around(NamedTuple):
+    """The characters before and behind a span in its line, and the one before its copy character; none at ends.
+
+    The latter is another if a space before the copy character was left out.
+    """
+
+    before: str = ""
+    behind: str = ""
+    before_copy: str = ""
+
+
 class Copies(NamedTuple):
-    """The spans that copy characters stand for, and the characters before and behind each in its line; none at ends."""
+    """The spans that copy characters stand for, and what stands around each in its line."""
 
     spans: Mapping[str, str] = MappingProxyType({})
-    around: Mapping[str, tuple[str, str]] = MappingProxyType({})
+    around: Mapping[str, Around] = MappingProxyType({})
+
+    @classmethod
+    def of(cls, line: str, places: Sequence[Place], characters: str) -> Copies:
+        """Note the spans of a line, which stand in these places, in order, for copy characters."""
+        spans, around, end, last = dict[str, str](), dict[str, Around](), 0, ""
+        for (start, stop), character in zip(places, characters, strict=False):
+            gap = line[end:start].removesuffix(" ")
+            spans[character] = line[start:stop]
+            around[character] = Around(line[:start][-1:], line[stop : stop + 1], gap[-1:] or last)
+            end = stop
+            last = character
+        return cls(spans, around)
 
     def restore(self, text: str) -> str:
         """Return a text with the spans in the place of their characters, parted from what stands beside them."""
@@ -51,13 +74,17 @@ class Copies(NamedTuple):
             return text
         parts, end, last = list[str](), 0, ""
         for match in _COPIES.finditer(text):
-            gap, span = text[end : match.start()], self.spans.get(match[0], match[0])
-            before, after = self.around.get(match[0], ("", ""))
+            gap = text[end : match.start()]
+            span = self.spans.get(match[0], match[0])
+            before, behind, before_copy = self.around.get(match[0], Around())
             if gap:
                 parts += [" " * self._is_parted_behind(last, gap[0]), gap]
+            if (gap[-1:] or last) == before_copy and match[0] in self.around:  # it stands there as in its line
+                is_parted = before == " "
+            elif gap:
                 is_parted = _is_parted(before, gap[-1], span)
             else:  # at the start, or behind another span
-                is_parted = bool(last) and " " in (before, before or after)
+                is_parted = bool(last) and " " in (before, before or behind)
             parts += [" " * is_parted, span]
             last, end = match[0], match.end()
         rest = text[end:]
@@ -70,7 +97,7 @@ class Copies(NamedTuple):
         """
         if character not in self.around or not following.isalnum() or "가" <= following <= "힣":
             return False
-        return not self.around[character][1].isalnum() and has_spaces(self.spans[character][-1], following)
+        return not self.around[character].behind.isalnum() and has_spaces(self.spans[character][-1], following)
 
 
 def _is_parted(before: str, last: str, span: str) -> bool:

@@ -68,10 +68,9 @@ def protect_line(
         return None
     texts = tuple(line[start:stop] for start, stop, _ in spans)
     if len(spans) <= min(MOST_COPIED, len(copies)) and not any(span.kind in NOT_COPIED for span in spans):
-        marked = with_copies(line, [*zip([span[:2] for span in spans], copies, strict=False)])
-        around = [(line[: span.start][-1:], line[span.end : span.end + 1]) for span in spans]
-        copied = Copies(dict(zip(copies, texts, strict=False)), dict(zip(copies, around, strict=False)))
-        return ProtectedLine(split_text(marked, sentences=sentences), texts, copied)
+        places = [(span.start, span.end) for span in spans]
+        marked = with_copies(line, [*zip(places, copies, strict=False)])
+        return ProtectedLine(split_text(marked, sentences=sentences), texts, Copies.of(line, places, copies))
     parts, end = list[str](), 0
     for number, (span, text) in enumerate(zip(spans, texts, strict=True)):
         name = tag_name(text) if span.kind == "tag" else ""

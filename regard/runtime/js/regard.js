@@ -417,8 +417,9 @@ function keptSpans(line, copies) { // the line with a copy token in the place of
   const of = new Map(), parts = [];
   let end = 0;
   spans.forEach((span, i) => {
-    parts.push(line.slice(end, span.start).replace(/ $/, ""), copies[i]);
-    of.set(copies[i], { span: span.text, before: lastOf(line.slice(0, span.start)), after: firstOf(line.slice(span.end)) });
+    const gap = line.slice(end, span.start).replace(/ $/, ""), beforeCopy = lastOf(gap) || (i ? copies[i - 1] : "");
+    parts.push(gap, copies[i]);
+    of.set(copies[i], { span: span.text, before: lastOf(line.slice(0, span.start)), after: firstOf(line.slice(span.end)), beforeCopy });
     end = span.end;
   });
   return { line: parts.join("") + line.slice(end), restore: (text) => withSpans(text, of) };
@@ -430,7 +431,7 @@ const hasSpaces = (left, right) => ![left, right].some((character) => /\s/.test(
 
 function withSpans(text, of) { // spans in the place of their characters, parted from what stands beside them
   const parts = [];
-  let end = 0, last = null;
+  let end = 0, last = null, lastCopy = "";
   const isPartedBehind = (following) => last && isAlnum(following) && !/[가-힣]/.test(following) && !isAlnum(last.after) && hasSpaces(lastOf(last.span), following);
   for (const match of text.matchAll(COPY)) {
     const gap = text.slice(end, match.index), own = of.get(match[0]) ?? { span: match[0], before: "", after: "" };
@@ -439,8 +440,9 @@ function withSpans(text, of) { // spans in the place of their characters, parted
       parts.push(isPartedBehind(firstOf(gap)) ? " " : "", gap);
       isParted = hasSpaces(lastOf(gap), firstOf(own.span)) && (["", " "].includes(own.before) ? !OPENING.includes(lastOf(gap)) : isAlnum(lastOf(gap)) && !isAlnum(own.before));
     }
+    if ((lastOf(gap) || lastCopy) === own.beforeCopy) isParted = own.before === " "; // it stands there as in its line
     parts.push(isParted ? " " : "", own.span);
-    [last, end] = [own, match.index + match[0].length];
+    [last, lastCopy, end] = [own, match[0], match.index + match[0].length];
   }
   const rest = text.slice(end);
   return [...parts, isPartedBehind(firstOf(rest)) ? " " : "", rest].join("");

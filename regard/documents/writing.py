@@ -65,7 +65,13 @@ def write_sentence(
             copied = sentence.units[unit.first]
             text = source.text[copied.start : copied.end]
             is_safe = unit.is_copy and "<" not in text  # which may begin a tag if a > comes to stand after it
-            writer.add(text if is_safe else source.escape(unit.text), (unit.first, unit.last), (unit.word, unit.word))
+            written = text if is_safe else source.escape(unit.text)
+            word = unit.word
+            if not unit.is_word and entry.number and units[entry.number - 1].word == word:
+                word = writer.last_word  # punctuation behind its word stays behind whatever stands there now
+            writer.add(written, (unit.first, unit.last), (word, unit.word))
+            following = units[entry.number + 1 : entry.number + 2]
+            writer.is_opened = not unit.is_word and bool(following) and following[0].word == unit.word
         else:
             node = sentence.nodes[entry.number]
             raw = sentence.units[node.start]
@@ -74,31 +80,39 @@ def write_sentence(
 
 
 class _Writer:
-    """Writer of one sentence; `marks` wait for the text after them."""
+    """Writer of one sentence; `marks` wait for the text after them.
+
+    `last_word`: the target word of what was written last. `is_opened`: this is punctuation before its word, which is to
+    stand before whatever follows.
+    """
 
     def __init__(self, source: Source, sentence: TaggedSentence) -> None:
         self._source, self._sentence = source, sentence
         self._parts = list[str]()
-        self._last_unit = self._last_word = -1
+        self._last_unit = self.last_word = -1
+        self.is_opened = False
         self.marks = list[int]()
 
     def add(self, text: str, units: tuple[int, int], words: tuple[int, int]) -> None:
         """Write text, after the marks before it. `units`: the first and last source unit, `words`: target words."""
         all_units = self._sentence.units
         if words[1] < words[0] and units[0] > 0 and all_units[units[0] - 1].end == all_units[units[0]].start:
-            words = (self._last_word, self._last_word)  # an element kept whole that stood at a word stands at one again
+            words = (self.last_word, self.last_word)  # an element kept whole that stood at a word stands at one again
         if not self._parts:
             start, end = self._sentence.start, all_units[0].start
             gap = self._gap(0, start, end) or self._white_space(0, start, end) + self._arrange(False, True, False)
         else:
-            is_spaced, gap = self._last_word != words[0], ""
+            is_spaced = self.last_word != words[0] and not self.is_opened
+            gap = ""
             if units[0] > 0 and self._last_unit + 1 == units[0]:
                 before, after = all_units[units[0] - 1], all_units[units[0]]
                 if is_spaced == (before.word != after.word):
                     gap = self._gap(units[0], before.end, after.start)
             gap = gap or self._arrange(True, is_spaced or not _BEHIND.match(text), is_spaced)
         self._parts += [gap, text]
-        self._last_unit, self._last_word = units[1], words[1]
+        self._last_unit = units[1]
+        self.last_word = words[1]
+        self.is_opened = False
         self.marks = []
 
     def finish(self) -> str:

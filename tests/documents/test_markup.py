@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import random
+import re
+
 import pytest
 
 from regard.common.errors import UsageError
@@ -379,3 +382,35 @@ def test_escaped_breaks_part_the_text_of_xml_alone() -> None:
     assert lines(text, "xml") == ("A man runs", "a dog sits", "it barks")
     assert lines("<p>Write &lt;br&gt; in HTML</p>") == ("Write in HTML",)
     assert lines("<s>A man &lt;brand/> runs</s>", "xml") == ("A man runs",)
+
+
+@pytest.mark.parametrize(
+    ("text", "target", "links", "result"),
+    [
+        ("Press <kbd>Enter</kbd>.", "Drücken Sie.", [(0, 1)], "Drücken Sie <kbd>Enter</kbd>."),
+        ("Press <kbd>Enter</kbd>.", "Drücken Sie die Taste.", [(0, 1), (1, 0), (1, 3)], "<kbd>Enter</kbd> Sie die."),
+        ("Press {name}!", "Drücken Sie!", [(0, 1)], "Drücken Sie {name}!"),
+        ("See (<code>x y</code>).", "Siehe (dort).", [(0, 0), (1, 1)], "Siehe (<code>x y</code>)."),
+        ("Go <kbd>Esc</kbd> (now).", "Jetzt (los).", [(0, 0), (1, 1), (2, 1)], "Jetzt (<kbd>Esc</kbd>)."),
+    ],
+)
+def test_punctuation_stays_beside_what_takes_the_place_of_its_word(
+    text: str, target: str, links: Links, result: str
+) -> None:
+    assert translate(text, target, links) == result
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_no_space_comes_before_closing_punctuation_or_behind_opening(seed: int) -> None:
+    """Whatever the links are: neither the source nor the translation has one there."""
+    draw = random.Random(seed)
+    parts = ["Press", "the", "(key)", "now,", "<kbd>Enter</kbd>", "<code>npm run</code>", "{name}", "(<kbd>Esc</kbd>)"]
+    for _ in range(200):
+        text = " ".join(draw.choices(parts, k=draw.randint(2, 5))) + draw.choice(["", ".", "!"])
+        document = parse_markup(f"<p>{text}</p>")
+        target = ["Drücken", "Sie", "die", "(Taste)", "Enter,", "bitte."][draw.randint(0, 3) :]
+        for line in document.lines:
+            count = len(line.split())
+            links = [(s, t) for s in range(count) for t in range(len(target)) if draw.random() < 0.3]
+            rendered = document.render([AlignedLine(" ".join(target), links)])
+            assert not re.search(r"\s[.,!)]|\(\s", rendered), (text, target, links)

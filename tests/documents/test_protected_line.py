@@ -5,9 +5,12 @@ from __future__ import annotations
 import random
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from regard.documents.markup import AlignedLine
-from regard.documents.protected_line import protect_line
+from regard.data.copy_tokens import COPY_CHARACTERS
+from regard.documents.markup import AlignedLine, parse_markup
+from regard.documents.protected_line import protect_line, protect_text
 
 SPANS = [
     "%s",
@@ -92,3 +95,58 @@ def test_each_span_comes_back_once_whatever_is_translated(seed: int) -> None:
         assert rendered.count(span) >= protected.spans.count(span)
     kept = [span for span in protected.spans if span not in "<zwei> &vier;"]
     assert len(rendered) >= sum(map(len, kept))
+
+
+PIECES = [
+    *SPANS,
+    *WORDS,
+    "(",
+    "[",
+    "„",
+    "«",
+    "“",
+    "”",
+    '"',
+    "'",
+    "¿",
+    "/",
+    "-",
+    ":",
+    ".",
+    "…",
+    "go.",
+    "나는",
+    "빵을",
+    "你好。",
+]
+GAPS = ["", " ", " ", "  ", "\t", "\u00a0"]
+TEXTS = st.lists(st.tuples(st.sampled_from(PIECES), st.sampled_from(GAPS)), min_size=1, max_size=8).map(
+    lambda parts: "".join(piece + gap for piece, gap in parts)
+)
+
+
+@given(TEXTS, st.booleans(), st.sampled_from(["", COPY_CHARACTERS]), st.sampled_from(["", "\n"]))
+@settings(derandomize=True, database=None, deadline=None, max_examples=600)
+def test_a_text_taken_apart_and_put_together_is_the_same(text: str, sentences: bool, copies: str, end: str) -> None:
+    whole = f"{text}{end}{text}" if end else text
+    protected = protect_text(whole, sentences, True, copies)
+    if protected is not None:
+        assert protected.render([AlignedLine(line) for line in protected.lines]) == whole
+    document = parse_markup(f"<p>{whole}</p>", "html")
+    assert document.render([AlignedLine(line) for line in document.lines]) == f"<p>{whole}</p>"
+
+
+@pytest.mark.parametrize(
+    ("line", "translation", "result"),
+    [
+        ("Open ( {a} )", "ÖFFNE ({}", "ÖFFNE ( {a}"),
+        ("Say „ {a}“", "SAG „{}“", "SAG „ {a}“"),
+        ("a  {a}", "b {}", "b  {a}"),
+        ("Open ({a})", "ÖFFNE ({}", "ÖFFNE ({a}"),
+        ("Open {a}", "({}", "({a}"),
+    ],
+)
+def test_a_space_behind_an_opening_mark_comes_back_if_it_was_there(line: str, translation: str, result: str) -> None:
+    protected = protect_line(line, False, COPY_CHARACTERS)
+    assert protected is not None
+    assert protected.copied.restore(translation.replace("{}", COPY_CHARACTERS[0])) == result

@@ -123,6 +123,7 @@ def own_pattern(patterns: Sequence[str]) -> Any:
         import re2
     options, causes = re2.Options(), list[str]()
     options.log_errors = False
+    options.never_capture = True  # only where a match stands is asked for
     for pattern in patterns:
         try:
             compiled = re2.compile(nfc(pattern), options)
@@ -170,13 +171,17 @@ def _own_spans(line: str, own: Any) -> Iterator[Span]:
         hit = own.search(window, at - first, at - first + 2 * LONGEST_OWN)
         if hit is None:
             at += LONGEST_OWN + 1  # any match that begins before that would have been seen
-        elif first + hit.start() > at + LONGEST_OWN:
-            at = first + hit.start()  # it may end behind the window
-        else:
-            match = own.match(window, hit.start(), hit.start() + LONGEST_OWN)
-            at = first + (hit.start() + 1 if match is None else max(match.end(), match.start() + 1))
-            if match is not None and match[0]:
-                yield Span(first + match.start(), first + match.end(), "own")
+            continue
+        start, end = hit.span()
+        if first + start > at + LONGEST_OWN:
+            at = first + start  # it may end behind the window
+            continue
+        if end > start + LONGEST_OWN:
+            hit = own.match(window, start, start + LONGEST_OWN)
+            end = hit.end() if hit else start
+        if end > start:
+            yield Span(first + start, first + end, "own")
+        at = first + max(end, start + 1)
 
 
 @lru_cache(maxsize=1024)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import product
 from typing import Any
 
 import pytest
@@ -76,6 +78,30 @@ def test_html_keeps_tags_and_asks_for_alignments(ask: Ask, service: FakeService)
     assert service.calls[0][2].alignments
 
 
+ESCAPED = "a &lt;b&gt;red&lt;/b&gt; fish &amp;nbsp; &amp;amp; &lt;script&gt;chips"
+RED = "A &lt;b&gt;RED&lt;/b&gt; FISH &amp;nbsp; &amp;amp; &lt;script&gt;CHIPS"
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/translate", {"q": ESCAPED, "source": "en", "target": "ko", "format": "html"}),
+        ("/v2/translate", {"text": [ESCAPED], "source_lang": "EN", "target_lang": "KO", "tag_handling": "html"}),
+        ("/v2/translate", {"text": [ESCAPED], "source_lang": "EN", "target_lang": "KO", "tag_handling": "xml"}),
+        ("/v1/translate", {"text": ESCAPED, "source": "en", "target": "ko", "format": "html"}),
+    ],
+)
+def test_escaped_marks_of_pages_are_kept(ask: Ask, service: FakeService, path: str, body: dict[str, Any]) -> None:
+    assert RED in ask(path, json=body).text
+    assert service.calls[-1][1] == ["a red fish chips"]
+
+
+def test_breaks_part_the_lines_of_plain_text(ask: Ask, service: FakeService) -> None:
+    body = {"q": "a man runs<br />a dog sits<BR>it barks", "source": "en", "target": "ko"}
+    assert ask("/translate", json=body).json()["translatedText"] == "A MAN RUNS<br />A DOG SITS<BR>IT BARKS"
+    assert service.calls[-1][1] == ["a man runs", "a dog sits", "it barks"]
+
+
 def test_languages_and_settings(ask: Ask) -> None:
     languages = {item["code"]: item for item in ask("/languages", "GET").json()}
     assert languages["en"] == {"code": "en", "name": "English", "targets": ["en", "fr", "ko", "pt"]}
@@ -130,6 +156,15 @@ def test_what_the_servers_patterns_match_is_kept(make_ask: Callable[..., Ask], s
     text = ask("/translate", json={"q": "Open Foobar Suite b-7 B-7", "source": "en", "target": "ko"}).json()
     assert text["translatedText"] == "OPEN Foobar Suite B-7 B-7"
     assert service.calls[-1][1] == ["Open b-7"]
+
+
+def test_patterns_are_compared_in_nfc(make_ask: Callable[..., Ask], service: FakeService) -> None:
+    word, text = "Café Zoë", "Open Café Zoë now"
+    for pattern, line in product(("NFC", "NFD"), repeat=2):
+        ask = make_ask(keep=(unicodedata.normalize(pattern, word),))
+        body = {"q": unicodedata.normalize(line, text), "source": "en", "target": "ko"}
+        expected = f"OPEN {unicodedata.normalize(line, word)} NOW"
+        assert ask("/translate", json=body).json()["translatedText"] == expected
 
 
 def test_lines_whose_copy_tokens_are_left_out_are_translated_around_their_spans(ask: Ask, service: FakeService) -> None:

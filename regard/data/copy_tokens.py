@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple
 
+from regard.data.given_words import WORD
 from regard.data.sentences import has_spaces
 from regard.data.spans import KEPT, find_spans
 
@@ -89,6 +91,18 @@ class Copies(NamedTuple):
             last, end = match[0], match.end()
         rest = text[end:]
         return "".join([*parts, " " * self._is_parted_behind(last, rest[:1]), rest])
+
+    def restored_words(self, text: str) -> list[range]:
+        """Return for each word of a text the words of the restored text that it becomes part of, or is made of."""
+        restored, words, at = self.restore(text), list[range](), 0
+        starts = [match.start() for match in WORD.finditer(restored)]
+        for match in WORD.finditer(text):
+            pieces = [self.spans.get(character, character) for character in match[0]]
+            first = restored.index(pieces[0], at)
+            for piece in pieces:  # nothing but spaces has come between them
+                at = restored.index(piece, at) + len(piece)
+            words.append(range(bisect_right(starts, first) - 1, bisect_right(starts, at - 1)))
+        return words
 
     def _is_parted_behind(self, character: str, following: str) -> bool:
         """Return whether a space is missing behind a span, if there is one, before a letter that was not there.

@@ -13,7 +13,8 @@ from typing import NamedTuple
 from regard.data.text import clean
 
 _SPACES = " \t\n\r\v\f"
-_WORD = re.compile(f"[^{_SPACES}]+")
+WORD = re.compile(f"[^{_SPACES}]+")
+"""A word of a line as it was given."""
 Link = tuple[int, int]
 
 
@@ -35,7 +36,7 @@ class GivenWords(NamedTuple):
 
 def given_words(line: str) -> GivenWords:
     """Find the words of a line as it was given."""
-    words = _WORD.findall(line)
+    words = WORD.findall(line)
     if line == clean(line):
         return GivenWords(len(words), range(len(words)))
     positions = [index for index, word in enumerate(words) for _ in clean(word).split()]

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from itertools import product
 from time import monotonic
 from typing import Any, Literal, TypeVar
 
@@ -265,13 +266,21 @@ def _put_together(part: _Part, lines: Sequence[ServedLine], nbest: int) -> Trans
     sources = layout.lines
     if any(copies.spans for copies in layout.copied):
         sources = [copies.restore(text) for text, copies in zip(sources, layout.copied, strict=True)]
-        lines = [_restored(line, copies.restore) for line, copies in zip(lines, layout.copied, strict=True)]
+        owners = zip(lines, layout.lines, layout.copied, strict=True)
+        lines = [_restored(line, source, copies) for line, source, copies in owners]
     return TranslatedText(texts[0], part.choice, tuple(texts[1:]), tuple(sources), tuple(lines))
 
 
-def _restored(line: ServedLine, restore: Callable[[str], str]) -> ServedLine:
-    """Return a line with spans in the place of copy characters."""
-    ranked = [replace(h, text=restore(h.text), tokens=[*map(restore, h.tokens)]) for h in line.hypotheses]
+def _restored(line: ServedLine, source: str, copies: Copies) -> ServedLine:
+    """Return a line with spans in the place of copy characters; its links count the words that are there then."""
+    restore, ranked = copies.restore, list[ServedHypothesis]()
+    source_words = copies.restored_words(source)
+    for hypothesis in line.hypotheses:
+        text, tokens, links = hypothesis.text, [*map(restore, hypothesis.tokens)], hypothesis.alignments
+        if links:
+            words = copies.restored_words(text)
+            links = tuple(sorted({pair for s, t in links for pair in product(source_words[s], words[t])}))
+        ranked.append(replace(hypothesis, text=restore(text), tokens=tokens, alignments=links))
     tokens, warnings = ([*map(restore, texts)] for texts in (line.source_tokens, line.warnings))
     return replace(line, hypotheses=ranked, source_tokens=tokens, warnings=warnings)
 

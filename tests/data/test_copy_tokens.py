@@ -70,6 +70,24 @@ def test_the_characters_themselves_are_spans() -> None:
     assert protected.copied.restore(f"Jetzt{A} öffnen") == f"Jetzt {B} öffnen"
 
 
+@pytest.mark.parametrize(
+    ("line", "translation", "words", "translated"),
+    [
+        ("Open {a} now", f"Jetzt{A} öffnen", [[0, 1], [2]], [[0, 1], [2]]),
+        ("Open ({ $a })", f"Öffne ({A})", [[0], [1, 2, 3]], [[0], [1, 2, 3]]),
+        ("{a} {b} go", f"{B}{A} los", [[0, 1], [2]], [[0, 1], [2]]),
+        ("Open {a}", f"{A}을 열기", [[0, 1]], [[0], [1]]),
+    ],
+)
+def test_words_with_copy_characters_are_several_in_the_end(
+    line: str, translation: str, words: list[list[int]], translated: list[list[int]]
+) -> None:
+    protected = protect_line(line, False, COPY_CHARACTERS)
+    assert protected is not None
+    assert [[*each] for each in protected.copied.restored_words(protected.lines[0])] == words
+    assert [[*each] for each in protected.copied.restored_words(translation)] == translated
+
+
 def test_texts_without_copy_characters_stay() -> None:
     assert Copies().restore("a {b} c") == "a {b} c"
     assert with_copies("a b", []) == "a b"

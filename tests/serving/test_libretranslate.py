@@ -167,6 +167,17 @@ def test_patterns_are_compared_in_nfc(make_ask: Callable[..., Ask], service: Fak
         assert ask("/translate", json=body).json()["translatedText"] == expected
 
 
+def test_links_count_the_words_of_the_texts_that_are_shown(ask: Ask, service: FakeService) -> None:
+    service.models = {"copies": replace(KOREAN, name="copies", pairs=(("en", "ko"),), copies=COPY_CHARACTERS)}
+    body = {"text": "in time for {a} now", "source": "en", "target": "ko", "alignments": True}
+    (line,) = ask("/v1/translate", json=body).json()["translations"][0]["lines"]
+    (hypothesis,) = line["hypotheses"]
+    sizes = len(line["source"].split()), len(hypothesis["text"].split())
+    assert sizes == (5, 5)
+    links = {tuple(link) for link in hypothesis["alignments"]}
+    assert links == {(0, 0), (1, 1), (2, 2), (2, 3), (3, 2), (3, 3), (4, 4)}, "a span is read with the word before it"
+
+
 def test_lines_whose_copy_tokens_are_left_out_are_translated_around_their_spans(ask: Ask, service: FakeService) -> None:
     service.models = {"copies": replace(KOREAN, name="copies", pairs=(("en", "ko"),), copies=COPY_CHARACTERS)}
     texts = ["too late for {a}", "in time for {a}", "none"]

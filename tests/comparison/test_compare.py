@@ -24,7 +24,7 @@ import regard
 from regard.common.errors import DataError, UsageError
 from regard.common.reading import parse_toml
 from regard.comparison import Comparison
-from regard.comparison.test_data import Files, split_off_test
+from regard.comparison.test_data import Files, read_test_data, split_off_test
 from regard.learn.samples.images import image_sample
 
 pytestmark = pytest.mark.system
@@ -427,6 +427,20 @@ def test_files_that_do_not_fit_are_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="is a run or model folder"):
         regard.compare([run], out=run, test_source=source, test_target=source)
     assert not (tmp_path / "out" / "comparison.json").exists()
+
+
+def test_gold_links_count_the_words_of_the_files(tmp_path: Path) -> None:
+    for name, line in (("s", "10\u00a0km \u200b road"), ("t", "a  b"), ("links", "0-0 2-1")):
+        (tmp_path / name).write_text(f"{line}\n", encoding="utf-8")
+    files = Files(
+        test_source=str(tmp_path / "s"), test_target=(str(tmp_path / "t"),), test_alignments=str(tmp_path / "links")
+    )
+    data = read_test_data(files)
+    assert data.gold[0].sure == {(0, 0), (2, 1)}
+    assert data.linked == (("10\u00a0km \u200b road", "a  b"),)
+    (tmp_path / "links").write_text("3-0\n", encoding="utf-8")
+    with pytest.raises(DataError, match="3-0 names source word 3, and the source has 3 words, 0 to 2"):
+        read_test_data(files)
 
 
 def test_damage_to_the_plan_or_the_cache_is_noticed(tmp_path: Path, data: Path) -> None:

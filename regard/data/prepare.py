@@ -7,7 +7,7 @@ import math
 import os
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, astuple, dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any
@@ -280,7 +280,9 @@ def _encode(request: _DataRequest, on_disk: bool) -> PreparedData:
             "cache_key": cache_key,
             "report": report,
             "facts": {name: asdict(values) for name, values in facts.items()},
-            "held_out": {held: [*map(astuple, pairs)] for held, pairs in held_out.items()},
+            "held_out": {
+                held: [(pair.source, pair.target, pair.line) for pair in pairs] for held, pairs in held_out.items()
+            },
             "compared_with": _evaluation_hashes(request.fingerprints),
             "shared": shared,
         }

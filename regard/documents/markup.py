@@ -27,8 +27,9 @@ from regard.documents.writing import Source, write_sentence
 
 _ATOM = re.compile(r"\s+|(?:[^\s&]|&(?![#\w])|&(?=#\w{20}))+|(?P<entity>&(?:#[0-9A-Za-z]*|\w+);?)")
 """White space, words, entities; a number of twenty digits is none of a character."""
+_LESS, _GREATER = "&(?:lt|#60|#[xX]3[cC]);", "&(?:gt|#62|#[xX]3[eE]);"
 _ESCAPED_BREAK = re.compile(
-    rf"&(?:lt|#60|#[xX]3[cC]);/?(?:{'|'.join(sorted(LINE_TAGS))})(?![\w.:-])[^<>&]{{0,300}}(?:&(?:gt|#62|#[xX]3[eE]);|>)",
+    rf"{_LESS}/?(?:{'|'.join(sorted(LINE_TAGS))})(?![\w.:-])(?:[^<>&]|(?!{_LESS}|{_GREATER})&){{0,300}}(?:{_GREATER}|>)",
     re.IGNORECASE,
 )
 """An escaped tag that parts text; XML holds the markup of others in this way, but HTML shows it to its readers."""

@@ -378,7 +378,7 @@ def test_escaped_tags_go_with_their_words(text: str, target: str, links: Links, 
 
 
 def test_escaped_breaks_part_the_text_of_xml_alone() -> None:
-    text = "<string>A man runs&lt;br/>a dog sits&lt;/p&gt;&lt;P id='1'&gt;it barks</string>"
+    text = "<string>A man runs&lt;br/>a dog sits&lt;/p&gt;&lt;P id=&quot;1&quot;&gt;it barks</string>"
     assert lines(text, "xml") == ("A man runs", "a dog sits", "it barks")
     assert lines("<p>Write &lt;br&gt; in HTML</p>") == ("Write in HTML",)
     assert lines("<s>A man &lt;brand/> runs</s>", "xml") == ("A man runs",)

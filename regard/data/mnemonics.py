@@ -14,45 +14,11 @@ from regard.data.spans import KEPT, find_spans
 
 LONGEST, FEW_WORDS = 60, 3
 """Characters of a label at most; and words up to which a line need not look like one."""
-_SMALL = frozenset(
-    [
-        "a",
-        "an",
-        "and",
-        "as",
-        "at",
-        "but",
-        "by",
-        "for",
-        "from",
-        "if",
-        "in",
-        "into",
-        "is",
-        "it",
-        "its",
-        "nor",
-        "of",
-        "off",
-        "on",
-        "onto",
-        "or",
-        "out",
-        "over",
-        "per",
-        "than",
-        "that",
-        "the",
-        "to",
-        "up",
-        "via",
-        "vs",
-        "when",
-        "with",
-        "without",
-        "your",
-    ]
-)
+_TITLE_WORDS = """
+    a an and as at but by for from if in into is it its nor of off on onto or out over per than that the to up via vs
+    when with without your
+"""
+_SMALL = frozenset(_TITLE_WORDS.split())
 """Words that English titles write in small letters."""
 Encode = Callable[[str], list[int]]
 """Returns the token ids of a text."""

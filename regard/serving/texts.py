@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import product
 from time import monotonic
@@ -122,7 +121,7 @@ async def translate_texts(
     search: SearchRequest,
     deadline: float,
 ) -> list[TranslatedText]:
-    """Translate texts, all lines for a model in one call; those of different models run at the same time.
+    """Translate texts, each as it would be alone; those of different models run at the same time.
 
     `languages`: codes of source ("auto": detected for each text) and target. Raises HttpError for unknown languages and
     lines that a model refuses, and the service's own errors.
@@ -135,8 +134,7 @@ async def translate_texts(
         search = replace(search, split=False)
     lines = await _translate_parts(service, parts, search, deadline)
     if layout.kind == "text" and layout.keeps_spans:
-        with suppress(RegardError):  # what is translated already is better than nothing
-            await _retry(service, parts, lines, layout, search, start + deadline)
+        await _retry(service, parts, lines, layout, search, start + deadline)
     return [
         await aside(len(part.text), _put_together, part, lines.get(number, []), search.nbest)
         for number, part in parts.items()
@@ -163,12 +161,28 @@ async def _retry(
             chosen |= {} if part is None else {number: part}
         if not chosen or (left := end - monotonic()) <= 0:
             continue
-        translated = await _translate_parts(service, chosen, search, left)
-        for number, part in chosen.items():
-            before, rows = parts[number], translated.get(number, [])  # none if nothing stands around its spans
+        retried = await gather(*(_translate_part(service, part, search, left) for part in chosen.values()))
+        for (number, part), rows in zip(chosen.items(), retried, strict=True):
+            if rows is None:
+                continue
+            before = parts[number]
             size = len(part.text)
             if await aside(size, _faults, part, rows) < await aside(size, _faults, before, lines[number]):
                 parts[number], lines[number] = part, rows
+
+
+async def _translate_part(
+    service: ProcessService, part: _Part, search: SearchRequest, deadline: float
+) -> list[ServedLine] | None:
+    """Translate the lines of one text, none if nothing stands around its spans; return None if that fails.
+
+    Each text has a call of its own: one that cannot be translated again leaves the others alone.
+    """
+    try:
+        translated = await _translate_parts(service, {0: part}, search, deadline)
+    except RegardError:  # what is translated already is better than nothing
+        return None
+    return translated.get(0, [])
 
 
 def _laid_out_again(part: _Part, rows: Sequence[ServedLine], layout: TextFormat, is_copied: bool) -> _Part | None:
@@ -214,10 +228,31 @@ async def _translate_parts(
     for number, part in parts.items():
         if (model := part.choice.model) is not None and part.layout.lines:
             groups.setdefault(model.name, []).append(number)
-    needs_links = any(parts[number].layout.by_alignments for group in groups.values() for number in group)
-    search = replace(search, alignments=search.alignments or needs_links)
-    calls = [_translate_group(service, name, parts, group, search, deadline) for name, group in groups.items()]
+    end = monotonic() + deadline
+    calls = [_translate_by_model(service, name, parts, group, search, end) for name, group in groups.items()]
     return {number: lines for group in await gather(*calls) for number, lines in group.items()}
+
+
+async def _translate_by_model(
+    service: ProcessService,
+    model: str,
+    parts: Mapping[int, _Part],
+    group: Sequence[int],
+    search: SearchRequest,
+    end: float,
+) -> dict[int, list[ServedLine]]:
+    """Translate the lines of those texts that go to one model; return them by the number of their text.
+
+    Texts that need word links are translated in a call of their own, since a model may translate a line otherwise with
+    links than without. It comes second: two calls at once could count as too much where one has room.
+    """
+    lines: dict[int, list[ServedLine]] = {}
+    for with_links in (False, True):
+        texts = [number for number in group if (search.alignments or parts[number].layout.by_alignments) == with_links]
+        if texts:
+            linked = replace(search, alignments=with_links)
+            lines |= await _translate_group(service, model, parts, texts, linked, end - monotonic())
+    return lines
 
 
 async def _translate_group(
@@ -228,7 +263,7 @@ async def _translate_group(
     search: SearchRequest,
     deadline: float,
 ) -> dict[int, list[ServedLine]]:
-    """Translate the lines of those texts that go to one model; return them by the number of their text."""
+    """Translate the lines of texts in one call; return them by the number of their text."""
     owners = [(number, line) for number in group for line in range(len(parts[number].layout.lines))]
     sent = [with_prefix(parts[number].choice, parts[number].layout.lines[line]) for number, line in owners]
     try:

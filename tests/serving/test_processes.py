@@ -7,6 +7,7 @@ import base64
 import contextlib
 import json
 import os
+import random
 import shutil
 import signal
 import warnings
@@ -47,8 +48,8 @@ SEARCH, DEADLINE = SearchRequest(), 120.0
 Use = Callable[[ProcessService], Awaitable[Any]]
 
 
-def write_file(path: Path, encoder: str = "transformer") -> Path:
-    model = load_folder(folder(path.with_suffix(".run"), encoder, encoder, end=0.5))
+def write_file(path: Path, encoder: str = "transformer", copy_tokens: int = 0) -> Path:
+    model = load_folder(folder(path.with_suffix(".run"), encoder, encoder, end=0.5, copy_tokens=copy_tokens))
     values = {
         "precision": "float32",
         "search": json.loads(model.settings.search.model_dump_json()),
@@ -134,6 +135,67 @@ def test_two_sentences_of_a_script_are_translated_by_themselves(tmp_path: Path) 
     assert [text.replace(" ", "") for text in whole] == ["".join(pair).replace(" ", "") for pair in pairs]
     assert (own_whole, own_single) == (whole, single)
     assert all(first and second for first, second in pairs)
+
+
+NEIGHBOURS = (
+    "I go home",
+    "&I go home",
+    "_You read a book",
+    "I GO HOME",
+    "I go {0} home",
+    "I go <b>home</b>",
+    "I go home. You read a book!\nI was eating bread",
+    "",
+    " \n",
+    "2026-11-28",
+    "I was eating 12 <i>bread</i> and %s &amp; 7",
+    "나는 <b>집</b>에 간다. 너는 책을 읽는다",
+    "[b]I[/b] go home 37 times",
+)
+"""Texts of every kind that is translated in a way of its own."""
+ROUTES: dict[str, tuple[str, dict[str, Any], str]] = {
+    "LibreTranslate": ("/translate", {"alternatives": 2, "source": "ko", "target": "en"}, "q"),
+    "LibreTranslate, HTML": ("/translate", {"format": "html", "source": "ko", "target": "en"}, "q"),
+    "DeepL": ("/v2/translate", {"source_lang": "KO", "target_lang": "EN"}, "text"),
+    "DeepL, HTML": ("/v2/translate", {"source_lang": "KO", "target_lang": "EN", "tag_handling": "html"}, "text"),
+    "Regard": ("/v1/translate", {"source": "ko", "target": "en"}, "text"),
+    "Regard, three": ("/v1/translate", {"source": "ko", "target": "en", "nbest": 3, "beam": 3}, "text"),
+    "Regard, HTML": ("/v1/translate", {"source": "ko", "target": "en", "format": "html"}, "text"),
+}
+
+
+def translations_of(answer: dict[str, Any]) -> list[Any]:
+    """Return what an answer says of each of its texts: all but scores, which are rounded by the batch."""
+    if "translatedText" in answer:
+        rest = answer.get("alternatives") or [None] * len(answer["translatedText"])
+        return list(zip(answer["translatedText"], rest, strict=True))
+    return [{name: value for name, value in item.items() if name != "lines"} for item in answer["translations"]]
+
+
+@pytest.mark.parametrize("copy_tokens", [0, 2])
+def test_a_translation_does_not_depend_on_the_texts_beside_it(tmp_path: Path, copy_tokens: int) -> None:
+    """Each text alone = in mixtures with every other kind of text, whatever is asked for."""
+    path = write_file(tmp_path / "model.regard", copy_tokens=copy_tokens)
+    shuffled = random.Random(1)
+    mixtures = [list(NEIGHBOURS), list(NEIGHBOURS[::-1])]
+    mixtures += [shuffled.sample(NEIGHBOURS, size) for size in (2, 2, 3, 5)]
+    mixtures += [[text, "I go <b>home</b>"] for text in NEIGHBOURS[1:4]]
+
+    async def use(service: ProcessService) -> None:
+        transport = httpx.ASGITransport(create_app(service, ServerSettings(deadline=DEADLINE)))
+        async with httpx.AsyncClient(transport=transport, base_url="http://localhost", timeout=DEADLINE) as client:
+            for name, (route, options, field) in ROUTES.items():
+
+                async def ask(texts: list[str], route: str = route, field: str = field, **asked: Any) -> list[Any]:
+                    answer = await client.post(route, json={**asked, field: texts})
+                    assert answer.status_code == 200, answer.text
+                    return translations_of(answer.json())
+
+                alone = {text: (await ask([text], **options))[0] for text in NEIGHBOURS}
+                for mixture in mixtures:
+                    assert await ask(mixture, **options) == [alone[text] for text in mixture], (name, mixture)
+
+    served([path], use)
 
 
 def test_words_arrive_as_they_are_decoded(file: Path) -> None:

@@ -43,13 +43,14 @@ def export(
     source: Path | None = None,
     embeddings: Embeddings = "table",
     languages: Languages | None = None,
+    name: str = "",
 ) -> Parity:
     """Write a model folder as a runtime file, and compare the two on real sentences: those of `source`, or of the
     validation data in its folder, or of the sample.
 
     `embeddings`: of a precision below float32, a table of their own, or, if they are tied to the output projection, the
     packed one, for a smaller file. In float32 these are the same numbers, and lie in the file once.
-    `languages`: of source and target; those of the folder if not given.
+    `languages`: of source and target; those of the folder if not given. `name`: see `export_name`; for the card.
     Raises ExportError, with all causes, if the file could not hold the model or translates differently; nothing is left
     behind then.
     """
@@ -63,7 +64,7 @@ def export(
     sentences, origin = real_sentences(folder, model.tokenizer.source, source)
     choice = alignment_choice(folder, model)
     languages = languages or model.settings.languages
-    about = card(folder, model, precision, choice, languages)
+    about = card(folder, model, precision, choice, languages) | ({"name": name} if name else {})
     content = runtime_file(model, packed, choice, about, _language_id(folder, model, languages))
     out.parent.mkdir(exist_ok=True)
     with atomic_file(out, durable=True) as beside:

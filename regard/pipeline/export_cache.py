@@ -41,6 +41,8 @@ def find_export(
     if may_be_gpu or os.environ.get(SWITCH, "").lower() in ("off", "0", "no"):
         return name, None
     with suppress(RegardError, OSError):  # whoever loads the folder says what is wrong with it
+        if sum(path.stat().st_size for path in export_files(folder)) > LARGEST:
+            return name, None
         name = export_name(folder, precision)
         for path in (cache / name for cache in lasting_folders()):
             if is_private_file(path):
@@ -56,11 +58,13 @@ def find_export(
 
 def export_name(folder: Path, precision: str) -> str:
     """Return the name of the export of a folder as it is now. Raises RegardError or OSError for what is none."""
-    files = model_files(folder, "languages.json")
-    if sum(path.stat().st_size for path in files) > LARGEST:
-        raise OSError(f"{folder}: too large for the cache")
-    digests = [(path.name, file_sha256(path)) for path in files]
+    digests = [(path.name, file_sha256(path)) for path in export_files(folder)]
     return f"model-{json_digest([__version__, hash_of_sources(), precision, digests])}.regard"
+
+
+def export_files(folder: Path) -> list[Path]:
+    """Return the files of a model folder whose content goes into its exports. Raises ModelFolderError."""
+    return model_files(folder, "languages.json", "README.md")
 
 
 def write_export(name: str, content: bytes) -> None:

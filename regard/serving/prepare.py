@@ -1,7 +1,7 @@
 """Prepare a model for the server, in a process of its own: a run folder becomes a runtime file, if it can.
 
-The file lies in the folder, under `exports/`, and is written again when the weights have changed. The process that
-serves it then needs no PyTorch.
+The file lies in the folder, under `exports/`, and is written again when anything that goes into it has changed. The
+process that serves it then needs no PyTorch.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Any
 
 from regard.common.errors import ExportError, ModelFolderError, RegardError
 from regard.common.reading import check_links
+from regard.pipeline.export_cache import export_name
 from regard.runtime.private_cache import cache_folders, private_folders
 from regard.serving.frames import error_message
 
@@ -23,37 +24,38 @@ def prepare(folder: Path, precision: Any) -> Path:
     Raises ModelFolderError if the folder is damaged, or a link in it leads out of it.
     """
     from regard.interchange.runtime import export, obstacles
-    from regard.model_folder import load_folder, model_fingerprint
+    from regard.model_folder import load_folder
 
     check_links(folder, "exports", written=True)
-    path, fingerprint = folder / "exports" / f"runtime-{precision}.regard", model_fingerprint(folder)
-    if _fingerprint_of(path) == fingerprint:
+    path = folder / "exports" / f"runtime-{precision}.regard"
+    name = export_name(folder, precision)
+    if _name_of(path) == name:
         return path
     if obstacles(load_folder(folder)):
         return folder
     try:
         path.parent.mkdir(exist_ok=True)
-        export(folder, path, precision)
+        export(folder, path, precision, name=name)
     except OSError:  # such as a folder that only others may write; what is kept elsewhere has to be this user's alone
         kept = [cache for cache in private_folders() if cache in cache_folders()]
         if not kept:
             return folder
-        path = kept[0] / f"runtime-{fingerprint[:32]}-{precision}.regard"
-        if _fingerprint_of(path) != fingerprint:
-            export(folder, path, precision)
+        path = kept[0] / f"runtime-{name}"
+        if _name_of(path) != name:
+            export(folder, path, precision, name=name)
     except ExportError:
         return folder
     return path
 
 
-def _fingerprint_of(path: Path) -> str:
-    """Return the fingerprint of the model that a runtime file was made from; empty if it cannot be used."""
+def _name_of(path: Path) -> str:
+    """Return the name of an export, the hash of all that it was made from; empty if it cannot be used."""
     from regard.runtime.model import RuntimeModel
 
     if not path.is_file():
         return ""
     try:
-        return str(RuntimeModel(path).card["fingerprint"])
+        return str(RuntimeModel(path).card["name"])
     except (ModelFolderError, KeyError):
         return ""
 

@@ -17,6 +17,7 @@ from regard.common.errors import ModelFolderError, RegardError, UsageError
 from regard.common.processes import module_command
 from regard.data.language_id import LanguageId
 from regard.data.languages import named_code
+from regard.pipeline.export_cache import export_files
 from regard.serving.engine_pool import EnginePool, Log
 from regard.serving.frames import Message, error_of
 from regard.serving.raw_json import RawJson
@@ -31,8 +32,8 @@ from regard.serving.service import (
     ServedModel,
 )
 
-WATCHED = ("config.json", "model.safetensors", "alignment.json")
-"""Files of a model folder; the model is loaded again when one of them changes."""
+_NEEDED = {"config.json", "model.safetensors"}
+"""Files without which a folder is no model folder."""
 _IMAGE = (1, 200)
 """Lines and characters of text that an image counts as, in the backlog."""
 
@@ -194,7 +195,7 @@ class ProcessService:
 
     async def _reload(self) -> None:
         for name, host in list(self._hosts.items()):
-            if (state := _state_of(host.path)) == host.state or not all(state):
+            if (state := _state_of(host.path)) == host.state or not state:
                 continue
             await asyncio.sleep(min(1.0, self._settings.reload_seconds))
             if _state_of(host.path) != state:
@@ -268,16 +269,15 @@ async def _prepared(path: Path, precision: str) -> Path:
 
 
 def _state_of(path: Path) -> tuple[Any, ...]:
-    """Return what changes when the files of a model do: inode, size and time of each."""
-    files = [path] if path.is_file() else [path / name for name in WATCHED]
-    states: list[tuple[int, ...]] = []
-    for file in files:
-        try:
-            status = os.stat(file)
-            states.append((status.st_ino, status.st_size, status.st_mtime_ns))
-        except OSError:
-            states.append((0, 0, 0) if file.name == WATCHED[-1] else ())
-    return tuple(states)
+    """Return what changes when the files of a model do: inode, size and time of each; nothing while one is missing."""
+    try:
+        files = [path] if path.is_file() else export_files(path)
+        status = {file.name: os.stat(file) for file in files}
+    except (OSError, ModelFolderError):
+        return ()
+    if not path.is_file() and not status.keys() >= _NEEDED:
+        return ()
+    return tuple((name, item.st_ino, item.st_size, item.st_mtime_ns) for name, item in status.items())
 
 
 def _names(paths: Sequence[Path]) -> list[str]:

@@ -11,7 +11,8 @@ import random
 import shutil
 import signal
 import warnings
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,8 @@ from limits import wait_until_async
 from small import SENTENCES, captioner_folder, folder
 
 from regard.common.errors import LineError, ModelFolderError, RegardError, UsageError
-from regard.model_folder import load_folder
+from regard.data.language_id import LanguageId
+from regard.model_folder import load_folder, load_settings, save_alignment, save_language_id, write_settings
 from regard.pipeline import RuntimeTranslator, load_captioner
 from regard.runtime import native
 from regard.runtime.engine import pack_model
@@ -35,7 +37,7 @@ from regard.serving.process_service import ProcessService, ServiceSettings
 from regard.serving.raw_json import json_pieces
 from regard.serving.runtime_explanation import Explainer
 from regard.serving.server_settings import ServerSettings
-from regard.serving.service import DeadlineExceeded, ExplanationRequest, Overloaded, SearchRequest
+from regard.serving.service import DeadlineExceeded, ExplanationRequest, Overloaded, Pair, SearchRequest
 from tests.runtime.pairs import maker
 from tests.script_model import LINES, write_model
 from tests.script_model import SENTENCES as SCRIPT_SENTENCES
@@ -65,13 +67,13 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_file(tmp_path_factory.mktemp("model") / "ko-en.regard")
 
 
-def served(paths: list[Path], use: Use, **settings: Any) -> Any:
+def served(paths: list[Path], use: Use, languages: Sequence[Pair] = (("ko", "en"),), **settings: Any) -> Any:
     """Run a service with models, use it, and end it."""
 
     async def run() -> Any:
         messages: list[str] = []
         service = ProcessService(ServiceSettings(**{"threads": 2, "reload_seconds": 0, **settings}), messages.append)
-        await service.start(paths, [("ko", "en")])
+        await service.start(paths, languages)
         pids = service.pids
         try:
             return await use(service), messages
@@ -538,6 +540,72 @@ def test_a_changed_file_is_loaded_while_calls_go_on(tmp_path: Path) -> None:
     assert long == old * 100, "what was begun is finished by the model that it was begun with"
     assert "loaded again" in messages[0]
     assert "cannot be used, so the model stays as it was" in messages[1]
+
+
+def change_settings(run: Path, **changes: Any) -> None:
+    settings = load_settings(run)
+    search = settings.search.with_values(**changes.pop("search", {}))
+    write_settings(run, settings.with_values(search=search.model_dump(), **changes))
+
+
+HEAD = {"layer": "decoder.layers.0.cross_attention", "head": 1, "shifted": True, "symmetry": "union"}
+LANGUAGE_ID = LanguageId.learn({"ja": SENTENCES[:2], "de": SENTENCES[2:4]})
+CHANGES: list[tuple[Callable[[Path], object], Callable[[Any], object], object]] = [
+    (lambda run: save_alignment(run, HEAD), lambda state: state[0].alignment["head"], 1),
+    (
+        lambda run: change_settings(run, languages={"source": "ja", "target": "de"}),
+        lambda state: state[0].pairs,
+        (("ja", "de"),),
+    ),
+    (lambda run: save_language_id(run, LANGUAGE_ID), lambda state: [code for code, _ in state[1]], ["de", "ja"]),
+    (
+        lambda run: change_settings(run, search={"score_threshold": -0.001}),
+        lambda state: [line.doubtful for line in state[2]],
+        [True] * 6,
+    ),
+    (
+        lambda run: change_settings(run, search={"score_threshold": -100.0, "max_ratio": 0.01, "max_extra": 1}),
+        lambda state: max(len(line.hypotheses[0].tokens) for line in state[2]),
+        1,
+    ),
+    (
+        lambda run: change_settings(run, familiar={"pairs": "AAAA", "most": 0}),
+        lambda state: state[2][3].doubtful,
+        True,
+    ),
+    (lambda run: (run / "README.md").write_text("# Another\n", "utf-8"), lambda state: state[0].readme, "# Another\n"),
+]
+"""Changes of a folder, each with what shows that they are served, and how."""
+
+
+def test_a_folder_is_served_as_it_is_whatever_was_changed(tmp_path: Path) -> None:
+    """The server sees every change while it runs, and at the end it is one with a server of a fresh copy."""
+    run = folder(tmp_path / "run", end=0.5, languages=("ko", "en"))
+    save_alignment(run, {**HEAD, "head": 0})
+
+    async def state_of(service: ProcessService) -> Any:
+        lines = await service.translate("run", SENTENCES, SEARCH, DEADLINE)
+        return service.models["run"], service.detect("I go home"), lines
+
+    async def use(service: ProcessService) -> Any:
+        state = await state_of(service)
+        for number, (change, part, expected) in enumerate(CHANGES):
+            assert part(state) != expected, f"change {number} is one that is seen"
+            change(run)
+            await service.reload()
+            state = await state_of(service)
+            assert part(state) == expected, f"change {number}"
+        return state
+
+    settings = {"precision": "float32", "languages": ()}
+    changed, messages = served([run], use, **settings)
+    assert ["loaded again" in message for message in messages] == [True] * len(CHANGES)
+    fresh = tmp_path / "fresh" / "run"
+    shutil.copytree(run, fresh, ignore=shutil.ignore_patterns("exports"))
+    assert changed == served([fresh], state_of, **settings)[0]
+    written = (run / "exports" / "runtime-float32.regard").stat()
+    assert changed == served([run], state_of, **settings)[0]
+    assert (run / "exports" / "runtime-float32.regard").stat() == written, "an export of the folder as it is stays"
 
 
 def test_folders_are_exported_once_and_captioners_run_on_pytorch(tmp_path: Path) -> None:

@@ -267,7 +267,7 @@ class RuntimeModel:
         address = self._library.regard_card(self._model, ctypes.byref(size))
         self.card = _read_card(self.path, ctypes.string_at(address, size.value))
         """Card of the model: how and on what it was trained, its licence, its scores."""
-        self._check_unchanged()
+        self.check_unchanged()
 
     @classmethod
     def from_memory(cls, content: bytes) -> RuntimeModel:
@@ -291,7 +291,7 @@ class RuntimeModel:
         if getattr(self, "_model", None):
             self._library.regard_close(self._model)
 
-    def _check_unchanged(self) -> None:
+    def check_unchanged(self) -> None:
         """Raise ModelFolderError if somebody has written into the file, or cut it short, since it was opened."""
         if not self._library.regard_is_unchanged(self._model):
             raise ModelFolderError(
@@ -385,9 +385,9 @@ class RuntimeModel:
             size = ctypes.c_size_t()
             while address := self._library.regard_next(stream, ctypes.byref(size)):
                 words = ctypes.string_at(address, size.value).decode()
-                self._check_unchanged()
+                self.check_unchanged()
                 yield words
-            self._check_unchanged()
+            self.check_unchanged()
             if size.value:
                 raise MemoryError("there is not enough memory to translate the line")
         finally:
@@ -470,7 +470,7 @@ class RuntimeModel:
     def _lines(self, result: Any) -> list[RuntimeLine]:
         """Read a result, and free it."""
         try:
-            self._check_unchanged()
+            self.check_unchanged()
             return [self._line(result, index) for index in range(self._library.regard_count(result))]
         finally:
             self._library.regard_free(result)

@@ -95,12 +95,14 @@ def _add_models(router: APIRouter, server: Server) -> None:
     async def models(request: Request) -> Response:
         """List the models that are ready."""
         server.client(request, {})
+        await server.service.check()
         return json_response({"models": [schemas.model_data(model) for model in server.service.models.values()]})
 
     @router.get("/models/{name}", response_model=schemas.ModelInfo, responses=few_of_one, openapi_extra=_NAME)
     async def model(request: Request) -> Response:
         """Return one model, with its model card."""
         server.client(request, {})
+        await server.service.check()
         name = request.path_params["name"]
         if name not in server.service.models:
             names = ", ".join(server.service.models) or "none"

@@ -30,7 +30,11 @@ def serve_calls(model: RuntimeEngine | PyTorchEngine, calls: BinaryIO, reply: Re
             model.cancel(number)
             continue
         try:
-            model.submit(number, message)
+            if message["call"] == "check":
+                model.check()
+                reply({"number": number})
+            else:
+                model.submit(number, message)
         except Exception as problem:  # the others' calls go on
             model.cancel(number)
             reply.fail(number, problem)

@@ -107,8 +107,23 @@ class EnginePool:
 
     @property
     def is_ready(self) -> bool:
-        """True if a process takes calls."""
-        return bool(self.pids) and not self._closed.is_set()
+        """True if a process takes calls, and its model was whole at the last check."""
+        is_served = any(engine.is_alive and engine.is_intact for engine in self._engines)
+        return is_served and not self._closed.is_set()
+
+    async def check(self) -> None:
+        """Ask the processes whether their model is whole; of one that does not answer soon, the last answer counts."""
+        await asyncio.gather(*(self._check(engine) for engine in self._engines if engine.is_alive))
+
+    async def _check(self, engine: EngineProcess) -> None:
+        try:
+            async with contextlib.aclosing(engine.replies({"call": "check"})) as replies:
+                await asyncio.wait_for(anext(replies), _PATIENCE)
+            engine.is_intact = True
+        except RegardError:
+            engine.is_intact = False
+        except (EngineDied, asyncio.TimeoutError):
+            pass
 
     @property
     def pids(self) -> list[int]:

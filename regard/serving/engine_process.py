@@ -29,6 +29,8 @@ class EngineProcess:
         self.about: Message = {}
         self.warnings: list[str] = []
         self.is_retired = self.has_answered = self._is_broken = False
+        self.is_intact = True
+        """False once a check has found that the file of the model was written into while it was open."""
         self._on_death = on_death
         self._process: asyncio.subprocess.Process | None = None
         self._reader: asyncio.Task[None] | None = None

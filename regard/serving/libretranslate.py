@@ -129,7 +129,8 @@ def _add_states(router: APIRouter, server: Server) -> None:
 
     @router.get("/ready", response_model=dict[str, str | list[str]], responses={503: {"description": "Not ready"}})
     async def ready() -> Response:
-        """Say that all models are loaded, with status 503 until then, and again once the server stops."""
+        """Say that all models are loaded and whole, with status 503 until then, and again once the server stops."""
+        await server.service.check()
         if server.service.is_ready:
             return json_response({"status": "ok"})
         away = [model.name for model in server.service.models.values() if not model.is_ready]

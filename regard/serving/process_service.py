@@ -107,6 +107,10 @@ class ProcessService:
         """Tell readiness checks that the server is about to end; open calls go on."""
         self._is_draining = True
 
+    async def check(self) -> None:
+        """Ask all models whether they are whole, so that `models` and `is_ready` say how it is now."""
+        await asyncio.gather(*(host.pool.check() for host in self._hosts.values()))
+
     @property
     def models(self) -> Mapping[str, ServedModel]:
         """The models, by name."""
@@ -208,9 +212,11 @@ class ProcessService:
                 self._merge_languages()
                 self._log(f"{name}: loaded again, its files have changed")
             except (RegardError, OSError) as problem:
-                self._log(
-                    f"{name}: its files have changed, but cannot be used, so the model stays as it was: {problem}"
-                )
+                await host.pool.check()
+                rest = "so the model stays as it was"
+                if not host.pool.is_ready:
+                    rest = "and were written into while they were open: the model is away until a whole file is there"
+                self._log(f"{name}: its files have changed, but cannot be used, {rest}: {problem}")
 
     def _merge_languages(self) -> None:
         self._language_id = LanguageId.merge(host.language_id for host in self._hosts.values())

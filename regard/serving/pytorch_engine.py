@@ -78,6 +78,9 @@ class PyTorchEngine:
             "copies": self._pipeline.tokenizer.copies,
         }
 
+    def check(self) -> None:
+        """Do nothing: the model lies in memory, whatever becomes of its files."""
+
     def submit(self, number: int, call: Message) -> None:
         """Queue a call. Raises UsageError for a kind of call that this model cannot do."""
         reads_images = isinstance(self._pipeline, Captioner)

@@ -71,6 +71,10 @@ class RuntimeEngine:
             "copies": self._model.copies,
         }
 
+    def check(self) -> None:
+        """Raise ModelFolderError if the file was written into since it was opened: then every call fails."""
+        self._model.check_unchanged()
+
     def submit(self, number: int, call: Message) -> None:
         """Queue the lines of a call, or begin to stream one."""
         if call["call"] not in _CALLS:

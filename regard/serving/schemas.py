@@ -236,7 +236,9 @@ class ModelInfo(pydantic.BaseModel):
     has_attention: bool
     alignment: dict[str, Any] | None = Field(description="layer and head of attention that align words best")
     facts: dict[str, str]
-    is_ready: bool = Field(description="false while the process of the model is started again")
+    is_ready: bool = Field(
+        description="false while the process of the model is started again, or its file was overwritten"
+    )
     readme: str | None = Field(None, description="of a single model that is asked for by its name")
 
 

@@ -56,6 +56,9 @@ class FakeService:
     shares: list[tuple[str, float]] = field(default_factory=list)
     released: threading.Event = field(default_factory=threading.Event)
 
+    async def check(self) -> None:
+        pass
+
     async def translate(
         self, model: str, lines: Sequence[str], search: SearchRequest, deadline: float
     ) -> list[ServedLine]:

@@ -21,6 +21,7 @@ import numpy as np
 import pytest
 from limits import wait_until_async
 from small import SENTENCES, captioner_folder, folder
+from systems import linux
 
 from regard.common.errors import LineError, ModelFolderError, RegardError, UsageError
 from regard.data.language_id import LanguageId
@@ -254,7 +255,10 @@ def test_a_call_that_kills_is_given_up(file: Path) -> None:
 class _Engine:
     """A process without a model: a call whose text is "poison" ends it, with all that are open."""
 
-    pid, open_calls, is_retired, has_answered = 1, 0, False, False
+    pid = 1
+    open_calls = 0
+    is_retired = has_answered = False
+    is_intact = True
 
     def __init__(self, pool: EnginePool, is_broken: bool) -> None:
         self.pool, self.is_broken, self.is_alive, self.died = pool, is_broken, False, asyncio.Event()
@@ -540,6 +544,65 @@ def test_a_changed_file_is_loaded_while_calls_go_on(tmp_path: Path) -> None:
     assert long == old * 100, "what was begun is finished by the model that it was begun with"
     assert "loaded again" in messages[0]
     assert "cannot be used, so the model stays as it was" in messages[1]
+
+
+def flip(path: Path) -> None:
+    with path.open("r+b") as file:
+        file.seek(path.stat().st_size // 2)
+        byte = file.read(1)
+        file.seek(-1, os.SEEK_CUR)
+        file.write(bytes([byte[0] ^ 1]))
+
+
+def flip_and_set_back(path: Path) -> None:
+    status = path.stat()
+    flip(path)
+    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+
+
+def rename_over(good: Path, path: Path) -> None:
+    shutil.copy(good, path.with_suffix(".new"))
+    os.replace(path.with_suffix(".new"), path)
+
+
+@linux
+@pytest.mark.parametrize("put_back", [rename_over, shutil.copyfile])
+@pytest.mark.parametrize(
+    "change", [flip, flip_and_set_back, lambda path: os.truncate(path, 1000), lambda path: path.write_text("other")]
+)
+def test_readiness_is_that_of_the_file_that_is_open(
+    tmp_path: Path, file: Path, change: Callable[[Path], object], put_back: Callable[[Path, Path], object]
+) -> None:
+    """While every translation of a model is refused the server is not ready; once a whole file is there it is again."""
+    path, other = (Path(shutil.copy(file, tmp_path / name)) for name in ("first.regard", "second.regard"))
+
+    async def use(service: ProcessService) -> None:
+        transport = httpx.ASGITransport(create_app(service, ServerSettings(deadline=DEADLINE)))
+        async with httpx.AsyncClient(transport=transport, base_url="http://localhost", timeout=DEADLINE) as client:
+
+            async def state() -> tuple[int, Any, list[bool], list[int]]:
+                ready, models = await client.get("/ready"), (await client.get("/v1/models")).json()["models"]
+                one = (await client.get("/v1/models/first")).json()["is_ready"]
+                asked = [{"text": "I go home", "model": name} for name in ("first", "second")]
+                statuses = [(await client.post("/v1/translate", json=item)).status_code for item in asked]
+                assert one == models[0]["is_ready"]
+                away = ready.json().get("away")
+                return ready.status_code, away, [model["is_ready"] for model in models], statuses
+
+            good = (200, None, [True, True], [200, 200])
+            assert await state() == good
+            change(path)
+            bad = (503, ["first"], [False, True], [503, 200])
+            assert await state() == bad, "before anybody has looked at the files"
+            await service.reload()
+            assert await state() == bad
+            put_back(other, path)
+            await service.reload()
+            assert await state() == good
+
+    _, messages = served([path, other], use, languages=())
+    assert "the model is away until a whole file is there" in "".join(messages) or change is flip_and_set_back
+    assert "loaded again" in messages[-1]
 
 
 def change_settings(run: Path, **changes: Any) -> None:

@@ -26,7 +26,7 @@ from regard.serving.metrics import Metrics
 from regard.serving.page import render_server_page
 from regard.serving.process_service import ProcessService
 from regard.serving.proxies import ProxyHeaders, TrustedProxies
-from regard.serving.security import HeaderCheck, HostCheck, OriginCheck, RequestLog
+from regard.serving.security import HeadCheck, HostCheck, OriginCheck, RequestLog, check_head
 from regard.serving.server_settings import ServerSettings
 
 DESCRIPTION = """Translation and captions by the models of this server. The endpoints of LibreTranslate and DeepL work
@@ -81,8 +81,9 @@ def _add_middlewares(app: FastAPI, settings: ServerSettings, metrics: Metrics | 
             allow_headers=["Authorization", "Content-Type", "X-Deadline-Ms", "X-Request-Id"],
             expose_headers=["Retry-After", "X-Request-Id"],
         )
-    app.add_middleware(HeaderCheck, check=OriginCheck(settings.cors_origins))
-    app.add_middleware(HeaderCheck, check=HostCheck(settings.hosts))
+    app.add_middleware(HeadCheck, check=OriginCheck(settings.cors_origins))
+    app.add_middleware(HeadCheck, check=HostCheck(settings.hosts))
+    app.add_middleware(HeadCheck, check=check_head)
     app.add_middleware(ProxyHeaders, proxies=TrustedProxies(settings.trusted_proxies))
     app.add_middleware(AnswersInPieces, most=4 * settings.answer_limit)
     app.add_middleware(RequestLog, metrics=metrics, log_texts=settings.log_texts)

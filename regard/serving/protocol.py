@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections import defaultdict
 from collections.abc import Callable
 
+import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from regard.serving.limits import address_group
 
 HEAD_SECONDS = 10.0
+_TOKEN = rb"[!#$%&'*+.^_`|~0-9A-Za-z-]*"
+_BEGUN_LINE = re.compile(rb"\r?|[0-9A-Fa-f]{1,20}[ \t]*(;[^\n]*)?\r?|" + _TOKEN + rb"(:.*)?", re.DOTALL)
+"""Beginning of the size of a chunk, or of the lines behind the last chunk (RFC 9112, section 7.1)."""
 CONNECTIONS = 2048
 _Order = dict["TimedProtocol", None]
 
@@ -69,6 +74,8 @@ class TimedProtocol(H11Protocol):
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
+        if self._is_chunk_bad():
+            self._refuse()
         if self.cycle is not None and not self.cycle.response_complete:
             self._disarm()
         else:
@@ -104,6 +111,21 @@ class TimedProtocol(H11Protocol):
             self.waiting.add(self)
         else:
             self.waiting.discard(self)
+
+    def _is_chunk_bad(self) -> bool:
+        """Return whether a body in chunks goes on with what is the beginning of no line: its end would not come."""
+        is_chunked = self.cycle is not None and (b"transfer-encoding", b"chunked") in self.cycle.scope["headers"]
+        if not is_chunked or self.conn.their_state is not h11.SEND_BODY:
+            return False
+        unread, _ = self.conn.trailing_data
+        return not _BEGUN_LINE.fullmatch(unread)
+
+    def _refuse(self) -> None:
+        """Answer 400, unless an answer was begun, and close the connection."""
+        if self.conn.our_state is h11.SEND_RESPONSE:
+            self.send_400_response("Invalid HTTP request received.")
+        else:
+            self.transport.close()
 
     def _stop_write_timer(self) -> None:
         if self._write_timer is not None:

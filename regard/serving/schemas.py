@@ -30,6 +30,22 @@ def _check_prefix(value: Any) -> Any:
 Prefix = Annotated[str | TokenIds, pydantic.BeforeValidator(_check_prefix)]
 
 
+class _BeamOptions(Parameters):
+    """The width of a search, and how many of its hypotheses are wanted; without `beam` it is as wide as needed."""
+
+    beam: int | None = Field(None, ge=1, le=BEAM)
+    nbest: int = Field(1, ge=1, le=MOST_NBEST)
+
+    @pydantic.model_validator(mode="after")
+    def _check_nbest(self) -> _BeamOptions:
+        """Refuse what no search could answer, also for texts that none is needed for."""
+        if self.beam is not None and self.nbest > self.beam:
+            raise ValueError(
+                f"`nbest`: wanted 1 to the beam ({self.beam}), got {self.nbest}; lower it, or widen the beam"
+            )
+        return self
+
+
 class _LineRequest(StrictParameters):
     """A request about one line. Without `model`, the first one that has the languages is taken."""
 
@@ -40,7 +56,7 @@ class _LineRequest(StrictParameters):
     deadline_ms: DeadlineMs = None
 
 
-class TranslateRequest(StrictParameters):
+class TranslateRequest(_BeamOptions, StrictParameters):
     """A translation that is wanted. Without `model`, the first one that has the languages is taken."""
 
     model_config = example(text="나는 빵을 먹는다.", source="ko", target="en", nbest=2, alignments=True)
@@ -49,8 +65,6 @@ class TranslateRequest(StrictParameters):
     target: str = ""
     model: str = ""
     format: Literal["text", "html", "xml"] = "text"
-    beam: int | None = Field(None, ge=1, le=BEAM)
-    nbest: int = Field(1, ge=1, le=MOST_NBEST)
     length_penalty: float | None = Field(None, ge=0, le=FACTOR)
     max_length: int | None = Field(None, ge=1, le=TOKENS)
     no_repeat_ngram: int | None = Field(None, ge=0, le=LENGTH)
@@ -89,11 +103,9 @@ class ExplainImageRequest(Parameters):
     deadline_ms: DeadlineMs = None
 
 
-class CaptionRequest(ExplainImageRequest):
+class CaptionRequest(_BeamOptions, ExplainImageRequest):
     """A caption that is wanted: JSON with the image in Base64, or a form with the image as a file."""
 
-    beam: int | None = Field(None, ge=1, le=BEAM)
-    nbest: int = Field(1, ge=1, le=MOST_NBEST)
     attention: Literal["none", "cross", "all"] = "none"
 
     @property

@@ -17,7 +17,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from regard.serving.calls import LOG, REQUEST_ID
 from regard.serving.http_errors import CLIENT_GONE, HttpError, error_response
 from regard.serving.metrics import Metrics
-from regard.serving.requests import excerpt
+from regard.serving.requests import CLOSE, excerpt
 
 HEADERS = {
     "X-Content-Type-Options": "nosniff",
@@ -32,7 +32,8 @@ _METHODS = frozenset(("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"
 """Methods that log and metrics name; a client may send any word, of any length."""
 _FRAMES = 12  # innermost calls that the log shows of an unexpected exception
 _LENGTHS = {"content-length", "transfer-encoding"}
-"""With both, a proxy may see the end of a request elsewhere; the connection is closed (RFC 9112, section 6.3)."""
+"""With both, a proxy may see the end of a request elsewhere (RFC 9112, section 6.3)."""
+HEAD_BYTES = 1 << 18
 _HOST = re.compile(r"(?P<name>\[[0-9A-Fa-f:.]+\]|[^:/@\s]+)(?::[0-9]{1,5})?")
 
 
@@ -51,7 +52,7 @@ class RequestLog:
             await self.app(scope, receive, send)
             return
         sent_headers = Headers(scope=scope)
-        sent, is_ambiguous = sent_headers.get("x-request-id", ""), set(sent_headers) >= _LENGTHS
+        sent = sent_headers.get("x-request-id", "")
         request_id = sent if _ID.fullmatch(sent) else secrets.token_hex(8)
         scope[REQUEST_ID] = request_id
         started, status = time.perf_counter(), CLIENT_GONE
@@ -62,8 +63,6 @@ class RequestLog:
                 status = message["status"]
                 headers = MutableHeaders(scope=message)
                 headers["X-Request-Id"] = request_id
-                if is_ambiguous:
-                    headers["Connection"] = "close"
                 for name, value in HEADERS.items():
                     headers.setdefault(name, value)
             await send(message)
@@ -93,18 +92,31 @@ class RequestLog:
         LOG.log(logging.ERROR, "%s failed with %s%s\n%s", request_id, type(problem).__name__, message, frames)
 
 
-class HeaderCheck:
-    """A middleware that refuses requests by their headers: `check` returns why; None if a request is not refused."""
+class HeadCheck:
+    """A middleware that refuses requests by their heads: `check` returns why; None if a request is not refused."""
 
-    def __init__(self, app: ASGIApp, check: Callable[[Headers], HttpError | None]) -> None:
+    def __init__(self, app: ASGIApp, check: Callable[[Scope], HttpError | None]) -> None:
         self.app, self.check = app, check
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        problem = self.check(Headers(scope=scope)) if scope["type"] == "http" else None
+        problem = self.check(scope) if scope["type"] == "http" else None
         if problem is None:
             await self.app(scope, receive, send)
         else:
             await error_response(problem, scope["path"], scope[REQUEST_ID])(scope, receive, send)
+
+
+def check_head(scope: Scope) -> HttpError | None:
+    """Refuse heads that are too large (431), or that say the length of their body in two ways (400)."""
+    size = len(scope["raw_path"]) + len(scope["query_string"])
+    size += sum(len(name) + len(value) + len(": \r\n") for name, value in scope["headers"])
+    if size > HEAD_BYTES:
+        return HttpError(431, f"the head has {size:,} bytes; send at most {HEAD_BYTES:,}", headers=CLOSE)
+    if set(Headers(scope=scope)) >= _LENGTHS:
+        return HttpError(
+            400, "the request has both Content-Length and Transfer-Encoding; send one of them", headers=CLOSE
+        )
+    return None
 
 
 class HostCheck:
@@ -116,7 +128,8 @@ class HostCheck:
     def __init__(self, hosts: Sequence[str]) -> None:
         self.hosts = {host.lower().strip("[]") for host in hosts}
 
-    def __call__(self, headers: Headers) -> HttpError | None:
+    def __call__(self, scope: Scope) -> HttpError | None:
+        headers = Headers(scope=scope)
         hosts = headers.getlist("host")
         if len(hosts) != 1:
             return HttpError(400, f"wanted one header Host, got {len(hosts)}")
@@ -136,7 +149,8 @@ class OriginCheck:
     def __init__(self, origins: Sequence[str]) -> None:
         self.origins = set(origins)
 
-    def __call__(self, headers: Headers) -> HttpError | None:
+    def __call__(self, scope: Scope) -> HttpError | None:
+        headers = Headers(scope=scope)
         origin = headers.get("origin")
         if origin is None or self._is_allowed(origin, headers.get("host", "")):
             return None

@@ -22,10 +22,10 @@ from regard.serving.calls import LOG
 from regard.serving.process_service import ProcessService, ServiceSettings
 from regard.serving.protocol import CONNECTIONS, TimedProtocol, WaitingConnections
 from regard.serving.proxies import TrustedProxies
+from regard.serving.security import HEAD_BYTES
 from regard.serving.server_settings import ServerSettings
 from regard.serving.service import Pair
 
-HEADER_BYTES = 1 << 18
 """Most bytes of a request's head: some clients send the text in the address."""
 _ACCEPTED = 32
 """Connections that are taken at once, before any of those that wait too long is ended."""
@@ -109,7 +109,7 @@ def server_config(app: Any, settings: ServerSettings) -> uvicorn.Config:
         timeout_keep_alive=30,
         timeout_graceful_shutdown=math.ceil(settings.deadline) + 1,
         limit_concurrency=2 * CONNECTIONS,  # never reached: those that wait end before
-        h11_max_incomplete_event_size=HEADER_BYTES,
+        h11_max_incomplete_event_size=HEAD_BYTES,
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import socket
 import threading
@@ -231,13 +232,50 @@ def test_contradictory_heads(address: str, header: str) -> None:
         assert connection.recv(65536).startswith(b"HTTP/1.1 4")
 
 
-def test_a_body_of_two_lengths_is_answered_and_the_last(address: str) -> None:
-    with connect(address) as connection:
-        body = b"2\r\n{}\r\n0\r\n\r\n"
-        connection.sendall(head("/translate", f"Content-Length: {len(body)}", "Transfer-Encoding: chunked") + body)
+@pytest.mark.parametrize("body", [b"2\r\n{}\r\n0\r\n\r\n", b"{}", b"zz", b"2\r\n{", b""])
+@pytest.mark.parametrize("length", [0, 2, 12, 10**6])
+def test_a_body_of_two_lengths_is_refused_and_the_last(serve: Callable[..., str], body: bytes, length: int) -> None:
+    """At once, whatever comes of the body."""
+    with connect(serve(deadline=3600)) as connection:
+        connection.sendall(head("/translate", f"Content-Length: {length}", "Transfer-Encoding: chunked") + body)
         answer = received(connection)  # up to the end of the connection
         assert answer.startswith(b"HTTP/1.1 400")
         assert b"connection: close" in answer.lower()
+
+
+@pytest.mark.parametrize("path", ["/translate", "/v1/translate", "/health", "/nowhere"])
+@pytest.mark.parametrize("body", [b"{}", b'"x"', b"[1]", b"2\n{}\n0\n\n", b"2\r\n{}\r\n{}", b"\n", b"f" * 21 + b"\r\n"])
+def test_bad_chunks_are_not_waited_for(serve: Callable[..., str], path: str, body: bytes) -> None:
+    """What is the beginning of no chunk ends the connection, long before the deadline of the body."""
+    with connect(serve(deadline=3600)) as connection:
+        connection.sendall(head(path, "Transfer-Encoding: chunked") + body)
+        assert received(connection)[:10] in (b"HTTP/1.1 4", b"")
+
+
+def test_chunks_may_come_byte_by_byte(address: str) -> None:
+    chunks = b'5;x="y;z"\r\n{"q":\r\n3 \r\n"a"\r\n1E\r\n,"source":"en","target":"ko" }\r\n0\r\nX-Sum: 1\r\nY: 2\r\n\r\n'
+    with connect(address) as connection:
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        for byte in head("/translate", "Transfer-Encoding: chunked", "Connection: close") + chunks:
+            connection.sendall(bytes([byte]))
+        answer = received(connection)
+    assert json.loads(answer.partition(b"\r\n\r\n")[2]) == {"translatedText": "A"}
+
+
+@pytest.mark.parametrize(
+    ("size", "status"), [(200_000, b"200"), (263_000, b"431"), (300_000, b"431"), (2_000_000, b"400")]
+)
+@pytest.mark.parametrize("large", ["value", "target", "names"])
+def test_large_heads_are_refused(address: str, large: str, size: int, status: bytes) -> None:
+    """Also one that arrives whole; of those that are larger still the end is not waited for."""
+    target = b"/health?" + b"a" * size if large == "target" else b"/health"
+    fields = {"value": [b"X: " + b"a" * size], "names": [b"X: a"] * (size // 6)}.get(large, [])
+    lines = [b"GET " + target + b" HTTP/1.1", b"Host: localhost", b"Connection: close", *fields, b"", b""]
+    with connect(address) as connection:
+        with contextlib.suppress(ConnectionError):  # the server has closed it
+            connection.sendall(b"\r\n".join(lines))
+        answer = received(connection)
+    assert answer[9:12] == status or (status == b"400" and not answer)  # a reset may overtake the answer
 
 
 def test_a_host_is_named_once(address: str) -> None:

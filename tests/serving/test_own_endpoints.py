@@ -109,6 +109,9 @@ def test_models_are_chosen_by_name_or_pair(ask: Ask) -> None:
         ({"format": "pdf"}, "`format`: input should be 'text', 'html' or 'xml', got \"pdf\""),
         ({"deadline_ms": -1}, "`deadline_ms`"),
         ({"nbest": 1000}, "`nbest`: input should be less than or equal to 100"),
+        ({"nbest": 3, "beam": 2}, "`nbest`: wanted 1 to the beam (2), got 3; lower it, or widen the beam"),
+        ({"nbest": 3, "beam": 2, "target": "en"}, "`nbest`: wanted 1 to the beam (2), got 3"),
+        ({"nbest": 100, "beam": 1, "text": ["", " "]}, "`nbest`: wanted 1 to the beam (1), got 100"),
         ({"text": "Short. Long", "target": "ko"}, "text 1, sentence 2 is too long; shorten it"),
     ],
 )
@@ -168,6 +171,7 @@ def test_captions(ask: Ask, request_: dict[str, Any]) -> None:
         ({"json": {"image": "é" * 8}}, "not Base64"),
         ({"json": {}}, "`image` is missing"),
         ({"json": {"image": 5}}, "`image`"),
+        ({"files": {"image": b"GIF"}, "data": {"beam": "2", "nbest": "4"}}, "`nbest`: wanted 1 to the beam (2), got 4"),
         ({"json": {"image": "", "model": "ko-en"}}, "there is no model of captions named"),
     ],
 )

@@ -23,6 +23,7 @@ import fuzz.hostile_requests  # noqa: F401 - registers its kinds
 from fuzz.exchanges import BrokenAnswer, read, request, send
 from fuzz.http_cases import KINDS, Exchange
 from fuzz.material import Material
+from fuzz.process import end_with
 from fuzz.served import DEADLINE, SENTENCES, STEADY, SWAPPED, Served, is_engine, translation
 
 from regard.serving.keys import add_key
@@ -232,8 +233,9 @@ ATTACKERS: list[Attacker] = [
 ]
 
 
-def _attack(siege: Siege, number: int) -> None:
+def _attack(siege: Siege, number: int, parent: int) -> None:
     """Attack until the end; at a lower priority, since attackers have machines of their own."""
+    end_with(parent)
     os.nice(10)
     attacker, chance = ATTACKERS[number], random.Random(f"{siege.seed} attacker {number}")
     for _ in attacker(siege, chance, f"127.0.0.{11 + number}"):
@@ -264,10 +266,13 @@ def attack(material: Material, folder: Path, minutes: float, seed: int) -> list[
     (keys := folder / "keys.json").unlink(missing_ok=True)
     key = add_key(keys, "client")
     server = Served(folder / "attacked", material, [f"--keys={keys}", f"--requests-per-minute={REQUESTS}"], DESCRIPTORS)
-    siege, memory, health = Siege(server.start(), seed), list[tuple[float, int, int]](), list[float]()
+    siege, memory, health = Siege(server, seed), list[tuple[float, int, int]](), list[float]()
     engines = dict[int, str]()
-    attackers = [PROCESSES.Process(target=_attack, args=(siege, number)) for number in range(len(ATTACKERS))]
+    attackers = [
+        PROCESSES.Process(target=_attack, args=(siege, number, os.getpid())) for number in range(len(ATTACKERS))
+    ]
     try:
+        server.start()
         quiet, client = Client(), Client()
         end = time.monotonic() + min(60.0, 20 * minutes)
         quiet.use(server, key, lambda: time.monotonic() > end)

@@ -42,15 +42,12 @@ def _worker(
     results: queue.Queue[tuple[int, str, Report] | BaseException],
 ) -> None:
     try:
-        server = Served(folder, material).start()
-        judge = HttpJudge(server)
-        try:
+        with Served(folder, material) as server:
+            judge = HttpJudge(server)
             for number, seed in work:
                 case = draw(number, seed)
                 report = attempt(judge, number, case)
                 results.put((number, case.name, report))
-        finally:
-            server.stop()
     except BaseException as problem:
         results.put(problem)
 

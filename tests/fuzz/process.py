@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import resource
 import signal
@@ -16,6 +17,7 @@ from pathlib import Path
 PATIENCE = 120.0  # seconds of wall time until a command is killed; the machine may be busy with others
 PROCESSOR_SECONDS = 40
 LARGEST_FILE = 1 << 28  # bytes
+_SIGNAL_OF_PARENT = 1  # PR_SET_PDEATHSIG of prctl
 
 
 @dataclass(frozen=True)
@@ -43,6 +45,13 @@ class Outcome:
     def is_aloud(self) -> bool:
         """Whether it was refused, or succeeded with a warning."""
         return self.status != 0 or "warning: " in self.err
+
+
+def end_with(parent: int) -> None:
+    """Let the system kill this process as soon as the thread of `parent` that started it ends, by whatever cause."""
+    ctypes.CDLL(None).prctl(_SIGNAL_OF_PARENT, signal.SIGKILL)
+    if os.getppid() != parent:
+        sys.exit("whoever started this process has ended")
 
 
 def run(

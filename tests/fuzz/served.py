@@ -24,7 +24,15 @@ MODELS = (STEADY, FOLDER, CAPTIONS, SWAPPED)
 DEADLINE = 8.0
 OPTIONS = ["--port=0", "--threads=1", f"--deadline={DEADLINE:g}", "--reload-seconds=0.3", "--metrics"]
 PATIENCE = 60.0  # seconds until a server that does not answer is believed to hang
-RUN = "import sys\nfrom regard.pipe import main\nsys.exit(main())\n"
+RUN = """import sys
+sys.path.insert(0, {tests!r})
+from fuzz.process import end_with
+end_with({parent})
+sys.path.pop(0)
+from regard.pipe import main
+sys.exit(main())
+"""
+"""Program of a server that ends with the thread that started it."""
 
 
 class Served:
@@ -47,7 +55,7 @@ class Served:
         shutil.rmtree(folder, ignore_errors=True)
         (folder / "current").mkdir(parents=True)
         (folder / "secret").write_text(SECRET)
-        (folder / "regard").write_text(RUN)
+        (folder / "regard").write_text(RUN.format(tests=str(Path(__file__).parents[1]), parent=os.getpid()))
         plant_modules(folder / "current", folder / PLANTED)
         self.refresh()
 
@@ -89,8 +97,26 @@ class Served:
         shutil.copyfile(new, self.folder / "new")
         os.replace(self.folder / "new", self.path(model))
 
+    def __enter__(self) -> Served:
+        return self.start()
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
     def start(self) -> Served:
-        """Start the server, and wait until it listens; ask once what it translates while nobody attacks it."""
+        """Start the server, and wait until it listens; ask once what it translates while nobody attacks it.
+
+        One that does not come so far is ended.
+        """
+        self._launch()
+        try:
+            self._wait_until_ready()
+        except BaseException:
+            self.kill()
+            raise
+        return self
+
+    def _launch(self) -> None:
         models = [str(self.path(model)) for model in self.models]
         languages = [f"--languages={',en' if model == CAPTIONS else 'ko,en'}" for model in self.models]
         command = [sys.executable, "-u", str(self.folder / "regard"), "serve", *models, *languages, *OPTIONS]
@@ -99,6 +125,9 @@ class Served:
             self.process = subprocess.Popen(
                 [*command, *self.options], cwd=self.folder / "current", env=environment, stdout=log, stderr=log
             )
+
+    def _wait_until_ready(self) -> None:
+        assert self.process is not None
         resource.prlimit(self.process.pid, resource.RLIMIT_NOFILE, (self.descriptors, self.descriptors))
         end = time.monotonic() + PATIENCE
         while not (match := re.search(rb"listening at http://127.0.0.1:(\d+)", self.log.read_bytes())):
@@ -110,7 +139,6 @@ class Served:
         if not self.expected:
             translators = [model for model in self.models if model != CAPTIONS]
             self.expected = {model: {text: self.translate(text, model) for text in SENTENCES} for model in translators}
-        return self
 
     def translate(self, text: str, model: str = STEADY, source: str = "127.0.0.1", key: str = "") -> str:
         """Return the translation of a text; of another answer its status and beginning."""
@@ -148,21 +176,25 @@ class Served:
     def stop(self) -> float:
         """Send SIGTERM; return the seconds until the server has ended. One that does not end is killed."""
         assert self.process is not None
-        if self._limited is not None:
-            self._limited.stop()
-        start, engines = time.monotonic(), self.engines()
+        start = time.monotonic()
         self.process.send_signal(signal.SIGTERM)
         try:
-            self.process.wait(PATIENCE)
-        except subprocess.TimeoutExpired:
-            self.kill(engines)
+            if self._limited is not None:
+                self._limited.stop()
+            engines = self.engines()
+            try:
+                self.process.wait(PATIENCE)
+            except subprocess.TimeoutExpired:
+                self.kill(engines)
+        finally:
+            self.kill()
         return time.monotonic() - start
 
     def kill(self, engines: Sequence[int] | dict[int, str] = ()) -> None:
         """End the server and these engines at once."""
-        assert self.process is not None
-        self.process.kill()
-        self.process.wait()
+        if self.process is not None:
+            self.process.kill()
+            self.process.wait()
         for number in engines:
             if is_engine(number):
                 os.kill(number, signal.SIGKILL)

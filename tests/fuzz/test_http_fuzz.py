@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import random
 import socket
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -18,7 +20,8 @@ from fuzz.exchanges import request
 from fuzz.http_cases import BAD, KINDS, Exchange, HttpCase, HttpJudge, Report
 from fuzz.material import SECRET, Material
 from fuzz.served import SENTENCES, STEADY, SWAPPED, Served
-from systems import posix
+from limits import wait_until
+from systems import linux, posix
 
 pytestmark = [pytest.mark.system, posix]
 HEALTH = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
@@ -131,6 +134,75 @@ def test_smuggled_requests_are_seen(deliberate: Callable[..., Deliberate]) -> No
     assert exchange(deliberate(_answer(400, PROBLEM) + _answer(400, PROBLEM))).verdict == "refused"
 
 
+class Unready(Served):
+    """A server without models whose program does what a test wants, and never listens."""
+
+    def __init__(self, folder: Path, program: str = "import time\ntime.sleep(3600)\n") -> None:
+        super().__init__(folder, None, models=[])  # type: ignore[arg-type]
+        script = folder / "regard"
+        script.write_text(script.read_text().replace("from regard.pipe import main\nsys.exit(main())\n", program))
+
+    def refresh(self) -> None:
+        pass
+
+
+@pytest.mark.parametrize(
+    ("program", "problem"),
+    [
+        ("import time\ntime.sleep(3600)\n", "does not start"),
+        ("sys.exit('no models')\n", "no models"),
+        (
+            "import time\nprint('listening at http://127.0.0.1:1')\ntime.sleep(3600)\n",
+            "no process is known as an engine",
+        ),
+    ],
+)
+def test_a_server_that_does_not_start_is_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: str, problem: str
+) -> None:
+    monkeypatch.setattr(served, "PATIENCE", 3.0)
+    server = Unready(tmp_path / "server", program)
+    with pytest.raises(AssertionError, match=problem):
+        server.start()
+    assert server.process is not None
+    assert server.process.poll() is not None
+
+
+@linux
+@pytest.mark.parametrize("end", ["killed", "raised"])
+def test_no_server_outlives_whoever_started_it(tmp_path: Path, end: str) -> None:
+    """The process that starts a server is killed, or raises."""
+    program = f"""
+import sys, threading, time
+sys.path[:0] = {[str(Path(__file__).parents[1]), str(Path(__file__).parent)]!r}
+from pathlib import Path
+from fuzz.test_http_fuzz import Unready
+server = Unready(Path({str(tmp_path / "server")!r}))
+threading.Thread(target=server.start, daemon=True).start()
+while not server.process:
+    time.sleep(0.01)
+print(server.process.pid, flush=True)
+{"raise SystemExit(1)" if end == "raised" else "time.sleep(3600)"}
+"""
+    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE) as starter:
+        assert starter.stdout is not None
+        number = int(starter.stdout.readline())
+        try:
+            if end == "killed":
+                starter.kill()
+            wait_until(lambda: not _is_alive(number), "the server ends")
+        finally:
+            starter.kill()
+
+
+def _is_alive(number: int) -> bool:
+    """Return whether a process runs; one that has ended and was not waited for yet does not."""
+    try:
+        return Path(f"/proc/{number}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
 @pytest.fixture(scope="module")
 def material(cached: FolderCache) -> Material:
     """Make the folders to attack once, until the sources change."""
@@ -140,9 +212,8 @@ def material(cached: FolderCache) -> Material:
 @pytest.fixture(scope="module")
 def judge(material: Material, tmp_path_factory: pytest.TempPathFactory) -> Iterator[HttpJudge]:
     """Start a server over two runtime files, which need no PyTorch."""
-    server = Served(tmp_path_factory.mktemp("http") / "server", material, models=[STEADY, SWAPPED]).start()
-    yield HttpJudge(server)
-    server.stop()
+    with Served(tmp_path_factory.mktemp("http") / "server", material, models=[STEADY, SWAPPED]) as server:
+        yield HttpJudge(server)
 
 
 @pytest.mark.parametrize("name", KINDS)

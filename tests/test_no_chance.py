@@ -57,6 +57,8 @@ def _problem(node: ast.AST) -> str:
         if name in ("time.sleep", "asyncio.sleep") and isinstance(first, ast.Constant) and first.value > LONGEST_SLEEP:
             return f"{name}({first.value}): wait for an event, or use wait_until of tests/limits.py"
         module, _, function = name.rpartition(".")
+        if function == "wait_for_timeout":
+            return f"{name}: wait for what the page shows, or use wait_until of tests/limits.py"
         if module in ("random", "np.random", "numpy.random") and (function not in SEEDED or not node.args):
             return f"{name}: draw from a generator with a seed, such as random.Random(1)"
         if name in ("uuid.uuid1", "uuid.uuid4", "os.urandom") or module == "secrets":
@@ -92,9 +94,11 @@ def test_a():
     np.random.default_rng()
     run(timeout=59)
     run(timeout=60)
+    page.wait_for_timeout(100)
+    frame.page.wait_for_timeout(delay)
 @pytest.mark.slow
 def test_b():
     assert time.time() > 1
 """
-    assert [line for line, _ in _problems(bad)] == [3, 5, 6, 8, 9, 11, 12]
+    assert [line for line, _ in _problems(bad)] == [3, 5, 6, 8, 9, 11, 12, 14, 15]
     assert not _problems(bad + "pytestmark = [linux, pytest.mark.slow]")

@@ -24,6 +24,8 @@ LINE = "you read a book"  # of several words with the random weights
 FIRST, SECOND = "I go home.", "나는 집에 간다."
 PROPOSED = (FIRST, "You read a book.")
 DONE = "#translation[aria-busy=false] .line-of-text:not(.pending)"
+HOVER = 120
+"""Milliseconds after which the page takes a sentence for hovered."""
 ALIGNMENT = {"layer": "decoder.layers.0.cross_attention", "head": 1, "shifted": False, "symmetry": None}
 
 
@@ -66,11 +68,8 @@ def open_page(browser: Any, page_file: Path) -> Iterator[Any]:
 
 def put(page: Any, text: str) -> None:
     """Replace the text, and wait for its translation."""
-    latest = page.evaluate("performance.now()")
     page.fill("#input", text)
-    page.wait_for_timeout(150)
     page.wait_for_selector("#translation[aria-busy=false]")
-    assert page.evaluate("performance.now()") > latest
 
 
 def expected(model: Path, sentence: str) -> str:
@@ -97,7 +96,6 @@ def test_it_translates_the_example_and_what_is_typed(open_page: Any, make: Calla
     assert shown(page) == [expected(model, FIRST)]
     page.click("#input")
     page.keyboard.type("I was eating bread. You read a book", delay=5)  # the example is replaced
-    page.wait_for_timeout(200)
     page.wait_for_selector(DONE)
     assert page.input_value("#input") == "I was eating bread. You read a book"
     assert shown(page) == [expected(model, "I was eating bread."), expected(model, "You read a book")]
@@ -164,8 +162,8 @@ def test_the_pointer_and_keys_choose_the_sentence(open_page: Any) -> None:
     second.click()
     page.locator("#columns .word bdi", has_text="book.").wait_for()
     first.hover()  # the second one is pinned
-    page.wait_for_timeout(250)
-    assert is_current(second)
+    page.evaluate("delay => new Promise((done) => { setTimeout(done, delay); })", HOVER)
+    assert is_current(second), "the timer that hovering sets would have fired: timers of a page fire in their order"
     page.keyboard.press("Escape")
     page.mouse.move(0, 0)
     first.hover()

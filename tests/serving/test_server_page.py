@@ -113,7 +113,6 @@ def serving(service: FakeService, port: int = 0, **settings: Any) -> Iterator[in
 def put(page: Any, text: str) -> None:
     """Replace the text, and wait for its translation."""
     page.fill("#input", text)
-    page.wait_for_timeout(300)
     page.wait_for_selector(DONE)
 
 
@@ -189,7 +188,6 @@ def test_it_translates_what_is_typed(page: Any, models: dict[str, Path]) -> None
     page.on("request", lambda request: "translate" in request.url and sent.append(json.loads(request.post_data)))
     page.click("#input")
     page.keyboard.type("I go home. You read a book.\n\nyou", delay=3)
-    page.wait_for_timeout(400)
     page.wait_for_selector(DONE)
     assert shown(page) == expected(models["ko-en"], "I go home.", "You read a book.", "you")
     assert page.locator("#translation p").evaluate_all("all => all.map(p => p.children.length)") == [2, 0, 1]
@@ -222,9 +220,8 @@ def test_models_and_directions(page: Any, models: dict[str, Path]) -> None:
     put(page, SENTENCES[0])
     before = shown(page)
     page.click("#switch")
-    page.wait_for_timeout(100)
+    until(page, "title => document.title === title", arg="English → Korean")
     page.wait_for_selector(DONE)
-    assert page.title() == "English → Korean"
     assert page.input_value("#model") == "1"
     assert page.input_value("#input") == before[0]
     put(page, LINE)
@@ -372,8 +369,11 @@ def test_a_key_is_asked_for(open_page: Callable[..., Any], service: FakeService,
 
 
 def test_nothing_is_stored_until_the_history_is_on(page: Any) -> None:
+    page.evaluate(
+        "() => { const { record } = historyPage; historyPage.record = (entry) => { record(entry); window.recorded = true; }; }"
+    )
     put(page, "I go home")
-    page.wait_for_timeout(2200)
+    until(page, "() => window.recorded === true")
     assert page.evaluate(HISTORY) is None
     page.click("#history summary")
     assert "off until you switch it on" in page.inner_text("#history-note")

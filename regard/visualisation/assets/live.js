@@ -427,7 +427,11 @@ const livePage = (() => {
 
   // --- what the reader does
 
-  input.addEventListener("input", () => { unpin(); later("typing", TYPING, update); });
+  input.addEventListener("input", () => {
+    unpin();
+    if (!isPaused && models.length) output.setAttribute("aria-busy", "true"); // from now on it is the translation of another text
+    later("typing", TYPING, update);
+  });
   document.addEventListener("selectionchange", () => {
     if (document.activeElement !== input || pinned || isPaused) return;
     const sentence = sentenceAtCaret();

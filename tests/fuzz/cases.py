@@ -24,7 +24,8 @@ class Case:
     `prepare` makes what the command reads. `reference` names the same command on undamaged files: another output must
     be said. `outputs`: files that count as output, besides stdout. `double`: the same with twice the input.
     `is_right`: whether what came out at stdout, if it was not refused, is as every translation has to be. `before` is
-    called in the process of the command. `patience`: seconds of wall time until it is believed to hang.
+    called in the process of the command. `patience`: seconds of wall time until it is believed to hang. `is_kept`:
+    whether what came out has what is promised; what has not must be said. `is_known`: a refusal would be wrong.
     """
 
     name: str
@@ -37,6 +38,8 @@ class Case:
     is_right: Callable[[bytes], bool] = lambda _: True
     before: Callable[[], object] = lambda: None
     patience: float = PATIENCE
+    is_kept: Callable[[bytes], bool] = lambda _: True
+    is_known: bool = False
 
 
 @dataclass(frozen=True)
@@ -96,9 +99,11 @@ class Judge:
             if twice.is_internal:
                 return "internal"
         if outcome.status:
-            return "refused"
+            return "wrong" if case.is_known else "refused"
         if not case.is_right(outcome.out):
             return "wrong"
+        if not case.is_kept(outcome.out):
+            return "aloud" if outcome.is_aloud else "silent"
         if case.reference is None:
             return "aloud" if outcome.is_aloud else "done"
         if outputs == self._reference(case):

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import fuzz.damage
 import fuzz.inputs
-import fuzz.planted  # noqa: F401
+import fuzz.planted
+import fuzz.promises  # noqa: F401
 import torch
 import torch._dynamo  # which the optimizer imports, for a second in each forked process
 from fuzz.cases import SHARES, Judge, draw

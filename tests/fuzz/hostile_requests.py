@@ -11,7 +11,7 @@ from typing import Any
 from urllib.parse import quote, urlencode
 
 from fuzz.exchanges import Answer, request
-from fuzz.http_cases import Exchange, HttpCase, kind
+from fuzz.http_cases import Exchange, HttpCase, Report, kind
 from fuzz.inputs import LARGE_SIZES, NUMBERS, SIZES, any_image, any_text, any_value
 from fuzz.served import CAPTIONS, FOLDER, SENTENCES, STEADY, Served
 
@@ -104,6 +104,63 @@ def ordinary_requests(chance: random.Random) -> HttpCase:
     else:
         data = request(path, values)
     return _case(f"{len(texts)} texts as {way}", data, path, is_right=is_right)
+
+
+ALIASES = {"ko": ("kor", "KO", "ko-KR", "ko_KR", "ko-Kore"), "en": ("eng", "EN", "en-US", "en_GB", "en-Latn")}
+OTHER_LANGUAGES = {"ko": ("kr", "zz", "ko-Latn", "ko-Hans"), "en": ("zz", "gr", "en-Cyrl", "en-Hang", "e-n")}
+
+
+@kind(share=3)
+def codes_of_languages(chance: random.Random) -> HttpCase:
+    """Name languages by other codes: an alias is the language, and another script or no language is refused."""
+    path, text = chance.choice(("/translate", "/v2/translate", "/v1/translate")), chance.choice(SENTENCES)
+    is_known = chance.random() < 0.5
+    side, language = chance.choice((("source", "ko"), ("target", "en")))
+    code = chance.choice((ALIASES if is_known else OTHER_LANGUAGES)[language])
+    values = POSTED[path](text)
+    values[f"{side}_lang" if path == "/v2/translate" else side] = code
+    is_translated = functools.partial(_is_translated, texts=[text], path=path)
+    is_right = is_translated if is_known else lambda *_: False
+    return _posted(f"{side} {code}", path, values, is_right=is_right, is_known=is_known)
+
+
+BESIDE = [
+    *SENTENCES,
+    *("", "123", "&파일 열기", "OPEN FILE (_F)", "나는 빵을 {0} 먹는다", "나는 <b>빵</b>을 먹는다. 그는 왔다!", "[b]나는[/b] 왔다"),
+    *("선생님은 2026-11-28에 사과 37개를 샀다", "HELLO WORLD", "그는 &lt;b&gt; 왔다", "나는 $1 샀다\n그는 왔다"),
+]  # fmt: skip
+
+
+@kind(share=4)
+def neighbours(chance: random.Random) -> HttpCase:
+    """Ask for texts of all kinds at once, then for each alone: what one is translated to depends on none beside it."""
+    path, form = chance.choice(("/translate", "/v2/translate", "/v1/translate")), chance.choice(("text", "html"))
+    texts = chance.choices(BESIDE, k=chance.choice((2, 2, 5)))
+    field = "tag_handling" if path == "/v2/translate" else "format"
+    more: Values = {} if form == "text" else {field: "html"}
+    if form == "text" and path == "/translate":
+        more = {"alternatives": chance.choice((0, 2))}
+
+    def translated(server: Served, texts: list[str]) -> list[Any]:
+        values = POSTED[path]("") | {"q" if path == "/translate" else "text": texts} | more
+        answer = server.ask(request(path, values))
+        if answer is None or answer.status != 200:
+            raise ValueError(f"no answer, or {answer and answer.status}")
+        if path != "/translate":
+            return [
+                [item["text"], item.get("doubtful"), item.get("warnings")] for item in answer.values["translations"]
+            ]
+        return list(zip(answer.values["translatedText"], answer.values.get("alternatives", texts), strict=True))
+
+    def attack(server: Served) -> Report:
+        together = translated(server, texts)
+        for text, result in zip(texts, together, strict=True):
+            (alone,) = translated(server, [text])
+            if result != alone:
+                return Report("wrong", (f"{text!r} alone {alone}, beside others {result}",))
+        return Report("done")
+
+    return HttpCase(f"{path}: {form}, {len(texts)} texts beside each other", attack)
 
 
 def _chunked(body: bytes, chance: random.Random) -> bytes:

@@ -38,7 +38,8 @@ class Exchange:
 
     `is_right` judges answers with status 200. `most`: answers that may come, as of pipelined requests. `is_broken`: the
     framing is damaged, so that the connection may be closed. `leaves`: the client goes after so many seconds, unread.
-    `is_large`: it may take longer than its deadline. `double`: the same with twice the input.
+    `is_large`: it may take longer than its deadline. `double`: the same with twice the input. `is_known`: a refusal
+    would be wrong.
     """
 
     data: bytes
@@ -49,6 +50,7 @@ class Exchange:
     leaves: float | None = None
     is_large: bool = False
     double: Exchange | None = None
+    is_known: bool = False
 
     def __call__(self, server: Served) -> Report:
         """Send the bytes and judge what comes; then the same with twice the input."""
@@ -108,9 +110,10 @@ class Exchange:
         for answer in answers:
             if problem := self._problem(answer, server):
                 return Report(problem[0], (f"{problem[1]}: {answer.status} {answer.body[:200]!r}",))
-        return Report(
-            "done" if answers[-1].status < 400 else "refused", (f"{answers[-1].status} {answers[-1].body[:200]!r}",)
-        )
+        seen = f"{answers[-1].status} {answers[-1].body[:200]!r}"
+        if answers[-1].status < 400:
+            return Report("done", (seen,))
+        return Report("wrong" if self.is_known else "refused", (seen,))
 
     def _problem(self, answer: Answer, server: Served) -> tuple[str, str] | None:
         if SECRET.encode() in answer.body:

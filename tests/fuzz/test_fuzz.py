@@ -69,6 +69,24 @@ def test_verdicts(code: str, verdict: str, material: Material, judge: Judge, mon
     assert result.verdict == verdict, result.outcome
 
 
+@pytest.mark.parametrize(
+    ("code", "verdict"),
+    [
+        ("import sys\ndef main(arguments): print('kept'); sys.exit(0)", "done"),
+        ("import sys\ndef main(arguments): print('lost'); sys.exit(0)", "silent"),
+        ("import sys\ndef main(arguments): print('lost'); print('warning: hm', file=sys.stderr); sys.exit(0)", "aloud"),
+        ("import sys\ndef main(arguments): print('regard: no', file=sys.stderr); sys.exit(2)", "wrong"),
+    ],
+)
+def test_verdicts_on_promises(code: str, verdict: str, judge: Judge, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is lost has to be said, and what is known may not be refused."""
+    own: dict[str, object] = {}
+    exec(code, own)
+    monkeypatch.setattr("regard.cli.main", own["main"])
+    result = judge(Case("deliberate", [], is_kept=lambda out: b"kept" in out, is_known=True))
+    assert result.verdict == verdict, result.outcome
+
+
 def test_garbage_of_the_tests_is_not_collected_in_a_fork(tmp_path: Path) -> None:
     """A translator of CTranslate2 that is garbage would join its threads there, and abort the command."""
 

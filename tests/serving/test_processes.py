@@ -12,7 +12,6 @@ import shutil
 import signal
 import warnings
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 

@@ -162,13 +162,13 @@ async def _retry(
         if not chosen or (left := end - monotonic()) <= 0:
             continue
         retried = await gather(*(_translate_part(service, part, search, left) for part in chosen.values()))
-        for (number, part), rows in zip(chosen.items(), retried, strict=True):
-            if rows is None:
+        for (number, part), new_rows in zip(chosen.items(), retried, strict=True):
+            if new_rows is None:
                 continue
             before = parts[number]
             size = len(part.text)
-            if await aside(size, _faults, part, rows) < await aside(size, _faults, before, lines[number]):
-                parts[number], lines[number] = part, rows
+            if await aside(size, _faults, part, new_rows) < await aside(size, _faults, before, lines[number]):
+                parts[number], lines[number] = part, new_rows
 
 
 async def _translate_part(

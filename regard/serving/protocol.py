@@ -17,6 +17,8 @@ _TOKEN = rb"[!#$%&'*+.^_`|~0-9A-Za-z-]*"
 _BEGUN_LINE = re.compile(rb"\r?|[0-9A-Fa-f]{1,20}[ \t]*(;[^\n]*)?\r?|" + _TOKEN + rb"(:.*)?", re.DOTALL)
 """Beginning of the size of a chunk, or of the lines behind the last chunk (RFC 9112, section 7.1)."""
 CONNECTIONS = 2048
+TURN = 0.005
+"""Seconds between requests, of all connections together, that were sent before the answer to the last one was there."""
 _Order = dict["TimedProtocol", None]
 
 
@@ -29,6 +31,8 @@ class WaitingConnections:
     def __init__(self, most: int, of_address: int, exempt: Callable[[str], bool] = lambda _: False) -> None:
         self.most, self.of_address, self._exempt = most, of_address, exempt
         self._all, self._of = _Order(), defaultdict[str, _Order](_Order)
+        self.pipelined = 0
+        """Connections whose next request has come and waits for its turn."""
 
     def add(self, connection: TimedProtocol) -> None:
         """Note that a connection waits, and end those that have waited longest if there are too many."""
@@ -62,6 +66,7 @@ class TimedProtocol(H11Protocol):
     waiting = WaitingConnections(CONNECTIONS, CONNECTIONS)
     write_seconds = 20.0
     address = ""
+    _is_answered = False  # while the end of an answer is handled
     _timer: asyncio.TimerHandle | None = None
     _write_timer: asyncio.TimerHandle | None = None
 
@@ -83,8 +88,27 @@ class TimedProtocol(H11Protocol):
         self._note()
 
     def on_response_complete(self) -> None:
+        self._is_answered = True
         super().on_response_complete()
+        self._is_answered = False
         self._note()
+
+    def handle_events(self) -> None:
+        """Begin the next request; one that came before the last answer was there, in its turn.
+
+        Clients that send hundreds at once, on hundreds of connections, would else leave the others no time.
+        """
+        if self._is_answered and self.conn.trailing_data[0]:
+            self.waiting.pipelined += 1
+            self.loop.call_later(TURN * self.waiting.pipelined, self._take_turn)
+        else:
+            super().handle_events()
+
+    def _take_turn(self) -> None:
+        self.waiting.pipelined -= 1
+        if not self.transport.is_closing():
+            self.handle_events()
+            self._note()
 
     def pause_writing(self) -> None:
         super().pause_writing()

@@ -278,6 +278,42 @@ def test_large_heads_are_refused(address: str, large: str, size: int, status: by
     assert answer[9:12] == status or (status == b"400" and not answer)  # a reset may overtake the answer
 
 
+def pipelined(path: str, count: int) -> bytes:
+    return f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode() * count
+
+
+@pytest.mark.parametrize("path", ["/", "/health", "/nowhere"])
+def test_requests_that_are_sent_at_once_take_turns(
+    serve: Callable[..., str], monkeypatch: pytest.MonkeyPatch, path: str
+) -> None:
+    """The first of each connection is answered at once, and so are other clients; the next only in their turn."""
+    monkeypatch.setattr(protocol, "TURN", 3600.0)
+    address = serve()
+    begun, handle_events = list[protocol.TimedProtocol](), protocol.H11Protocol.handle_events
+
+    def note(self: protocol.TimedProtocol) -> None:
+        handle_events(self)
+        begun.append(self)
+
+    monkeypatch.setattr(protocol.H11Protocol, "handle_events", note)
+    with contextlib.ExitStack() as stack:
+        connections = [stack.enter_context(connect(address)) for _ in range(20)]
+        for connection in connections:
+            connection.sendall(pipelined(path, 120))
+            assert connection.recv(12) in (b"HTTP/1.1 200", b"HTTP/1.1 404")
+        assert httpx.get(f"{address}/health").status_code == 200
+    assert len(begun) <= 3 * 20 + 3, "each connection is read once, or a few times in pieces, and begins one request"
+
+
+def test_requests_that_are_sent_at_once_are_all_answered(address: str) -> None:
+    last = b"GET /languages HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+    with connect(address) as connection:
+        connection.sendall(pipelined("/health", 30) + last)
+        answers = received(connection).split(b"HTTP/1.1 200 OK")[1:]
+    assert len(answers) == 31
+    assert [answer.endswith(b'{"status":"ok"}') for answer in answers] == [True] * 30 + [False]
+
+
 def test_a_host_is_named_once(address: str) -> None:
     for line in (b"GET /health HTTP/1.0\r\n", b"GET /health HTTP/1.1\r\nHost: localhost\r\nHost: 127.0.0.1\r\n"):
         with connect(address) as connection:

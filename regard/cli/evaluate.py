@@ -138,6 +138,7 @@ def _evaluate_translations(
 ) -> None:
     """Translate the first of these texts and score it against the others, as the `given` options say."""
     from regard.data.bleu_tokenizer import bleu_tokenizer
+    from regard.data.language_codes import base_language
     from regard.evaluation.length_buckets import by_length
     from regard.evaluation.metrics import MAX_TER_WORDS, scores
     from regard.evaluation.significance import paired_tests
@@ -150,7 +151,7 @@ def _evaluate_translations(
     translated = [_translate(run, source, sources, load, search) for run in runs]
     language = folder_languages(runs[0]).target if runs[0].is_dir() else ""  # empty: unknown
     tokenizer = bleu_tokenizer(language, given["bleu_tokenizer"])
-    if language.partition("-")[0] == "ja" and given["bleu_tokenizer"] is None and tokenizer == "char":
+    if base_language(language) == "ja" and given["bleu_tokenizer"] is None and tokenizer == "char":
         say("BLEU compares characters; with MeCab it compares words: pip install 'sacrebleu[ja]'")
     results = [scores(outputs, references, tokenizer) for _, _, outputs in translated]
     named = [(str(run), outputs) for run, (_, _, outputs) in zip(runs, translated, strict=True)]

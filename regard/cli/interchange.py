@@ -93,11 +93,15 @@ def _check_precision(to: Toolkit, precision: str) -> None:
 
 def _languages(text: str | None, to: Toolkit) -> Languages | None:
     """Parse language codes. Raises UsageError if there are not two, or if what is exported cannot have them."""
-    from regard.data.languages import parse_languages
+    from regard.data.languages import describe_codes, parse_languages
 
     if text is not None and to not in ("runtime", "page"):
         raise UsageError(f"--languages {text}: only a runtime file and a page hold languages; leave it out")
-    return None if text is None else parse_languages(text, "--languages")
+    if text is None:
+        return None
+    languages = parse_languages(text, "--languages")
+    say(*describe_codes(text, languages))
+    return languages
 
 
 def _second_and_out(paths: list[Path], to: Toolkit) -> tuple[list[Path], Path | None]:

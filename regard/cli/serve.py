@@ -167,12 +167,14 @@ def _server_settings(**values: Any) -> ServerSettings:
 
 
 def _pairs(languages: Sequence[str], models: Sequence[Path]) -> list[tuple[str, str]]:
-    from regard.data.languages import parse_languages
+    from regard.data.languages import describe_codes, parse_languages
 
     if len(languages) > len(models):
         raise UsageError(f"--languages: given {len(languages)} times, for {len(models)} models; give it once for each")
     parsed = [parse_languages(text, f"--languages {text}", captions="," not in text) for text in languages]
-    return [(item.source, item.target) for item in parsed]
+    for text, pair in zip(languages, parsed, strict=True):
+        say(*describe_codes(text, pair))
+    return [item.pair for item in parsed]
 
 
 def _names_of(host: str) -> list[str]:

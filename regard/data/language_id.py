@@ -23,7 +23,7 @@ import numpy.typing as npt
 
 from regard.common.reading import parse_json, reason_of
 from regard.common.seal import SEAL, sealed, why_broken
-from regard.data.languages import canonical_code
+from regard.data.language_codes import canonical_code
 from regard.data.text import nfc
 
 FORMAT: Final = 1

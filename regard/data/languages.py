@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections.abc import Iterable
 from functools import cache
@@ -12,38 +13,36 @@ from pydantic import AfterValidator, Field
 
 from regard.common.errors import UsageError
 from regard.common.settings import Settings
+from regard.data.language_codes import (
+    MAX_CODE,
+    WANTED_CODE,
+    base_language,
+    canonical_code,
+    code_exists,
+    code_of_country,
+    confused_with,
+    parse_tag,
+)
 
 AUTO = "auto"
-_CODE = re.compile(r"[a-z]{2,3}(-[A-Za-z0-9]{2,8})*")
-_LONGEST = 35
-"""Characters of the longest code (RFC 5646, section 4.4.1)."""
 _NAMED = re.compile(r"([a-z]{2,3})(?:[-_]([A-Za-z]{2}|[A-Za-z]{4}))?")
 _BOTH_NAMED = re.compile(r"([a-z]{2,3})-([a-z]{2,3})")
 _ENDINGS = {"gz", "txt", "tsv", "csv", "json", "jsonl", "ndjson", "raw", "tok", "bpe", "lc", "tc"}
 """Endings of names that come after the language."""
-_NO_LANGUAGES = {"src", "ada", "bin", "del", "ext", "man", "mid", "min", "new", "rom", "sas", "vec"}
+_NO_LANGUAGES = {"src", "ada", "bin", "del", "ext", "in", "man", "mid", "min", "new", "rom", "sas", "sh", "vec"}
 """Endings that are a code of a table and mean something else."""
-NAMES_FILE = Path(__file__).parent / "languages.tsv"
-_TABLE = """
-    aa:aar ab:abk ae:ave af:afr ak:aka+fat+twi am:amh an:arg ar:ara+arb as:asm av:ava ay:aym+ayr az:aze+azj ba:bak
-    be:bel bg:bul bi:bis bm:bam bn:ben bo:bod+tib br:bre bs:bos ca:cat ce:che ch:cha co:cos cr:cre+cwd cs:ces+cze
-    cu:chu cv:chv cy:cym+wel da:dan de:deu+ger dv:div dz:adp+dzo ee:ewe el:ell+gre en:eng eo:epo es:spa et:ekk+est
-    eu:baq+eus fa:fas+per+pes ff:fuc+ful fi:fin fj:fij fo:fao fr:fra+fre fy:fry ga:gle gd:gla gl:glg gn:grn+gug
-    gu:guj+prp gv:glv ha:hau he:heb hi:hin ho:hmo hr:hrv+scr ht:hat hu:hun hy:arm+hye hz:her ia:ina id:ind ie:ile
-    ig:ibo ii:iii ik:esk+ipk io:ido is:ice+isl it:ita iu:ike+iku ja:jpn jv:jav+jaw ka:geo+kat kg:kng+kon ki:kik
-    kj:kua kk:kaz kl:kal km:khm kn:kan ko:kor kr:kau+knc ks:kas ku:kmr+kur kv:kom+kpv kw:cor ky:kir la:lat lb:ltz
-    lg:lug li:lim ln:lin lo:lao lt:lit lu:lub lv:lav+lvs mg:mlg+plt mh:mah mi:mao+mri mk:mac+mkd ml:mal
-    mn:drh+khk+mon mr:mar ms:may+msa+zsm mt:mlt my:bur+mya na:nau nb:nob nd:nde ne:nep+npi ng:ndo nl:dut+nld nn:nno
-    no:nor nr:nbl nv:nav ny:nya oc:oci oj:ojg+oji om:gaz+orm or:ori+ory os:oss pa:pan pi:pli pl:pol ps:pbu+pus
-    pt:por qu:que+quz rm:roh rn:run ro:mol+ron+rum ru:rus rw:kin sa:cls+san sc:src+srd sd:snd se:sme sg:sag si:sin
-    sk:slk+slo sl:slv sm:smo sn:sna so:som sq:alb+als+sqi sr:scc+srp ss:ssw st:sot su:sun sv:swe sw:swa+swh ta:tam
-    te:tel tg:tgk th:tha ti:tir tk:tuk tn:tsn to:ton tr:tur ts:tso tt:tat ty:tah ug:uig uk:ukr ur:urd uz:uzb+uzn
-    ve:ven vi:vie vo:vol wa:wln wo:wol xh:xho yi:ydd+yid yo:yor za:zha+zyb zh:chi+cmn+zho zu:zul
-"""
-"""Two-letter codes of ISO 639-1, each with its three-letter codes (the aliases of Unicode CLDR)."""
-_SHORT = {
-    long: short for short, _, longs in (row.partition(":") for row in _TABLE.split()) for long in longs.split("+")
+_REGIONAL_NAMES = {
+    "en-GB": "English (British)",
+    "en-US": "English (American)",
+    "pt-BR": "Portuguese (Brazilian)",
+    "pt-PT": "Portuguese (European)",
+    "sr-Cyrl": "Serbian (Cyrillic)",
+    "sr-Latn": "Serbian (Latin)",
+    "zh-Hans": "Chinese (simplified)",
+    "zh-Hant": "Chinese (traditional)",
 }
+"""Names that those of Unicode CLDR do not have."""
+NAMES_FILE = Path(__file__).parent / "languages.tsv"
 
 
 @cache
@@ -61,31 +60,76 @@ def _codes() -> dict[str, str]:
     return dict(reversed([*names]))
 
 
+def english_name(code: str) -> str:
+    """Return the English name of a language, with its region or script in brackets; the code if nothing is known."""
+    base, _, rest = code.partition("-")
+    own = language_names().get(base)
+    if own is None or code in _REGIONAL_NAMES:
+        return _REGIONAL_NAMES.get(code, code)
+    return f"{own[0]} ({rest})" if rest else own[0]
+
+
 def code_of(text: str) -> str:
     """Return the code that a text is or names, such as hsb for Upper Sorbian. Raises ValueError for others.
 
     What can be a code is one: ga is Irish, and Ga the language of that name, whose code is gaa.
     """
-    code = None if _CODE.fullmatch(text) else _codes().get(text.casefold())
-    return code or canonical_code(text)
+    named = _codes().get(text.casefold(), "")
+    is_code = code_exists(text) and not (named and text.istitle())
+    return canonical_code(named) if named and not is_code else existing_code(text)
 
 
-def canonical_code(code: str) -> str:
-    """Return a language code in its shortest form, such as de for deu; empty: unknown. Raises ValueError for others."""
-    if code and not (_CODE.fullmatch(code) and len(code) <= _LONGEST):
-        raise ValueError(
-            f"wanted a language code such as ko, en or zh-Hans (BCP 47; empty: unknown), got {code[:_LONGEST]!r}"
-        )
-    language, hyphen, rest = code.partition("-")
-    return _SHORT.get(language, language) + hyphen + rest
+def existing_code(text: str) -> str:
+    """Return a code in its shortest form. Raises ValueError, with what may be meant, if there is no such language."""
+    if not text or code_exists(text):
+        return canonical_code(text)
+    near = code_of_country(text) or _code_of_similar(text)
+    hint = f"; did you mean {near} ({english_name(near)})?" if near else ""
+    if parse_tag(text) is None:
+        raise ValueError(f"{WANTED_CODE}, got {text[:MAX_CODE]!r}{hint}")
+    raise ValueError(
+        f"{text} is not a code of ISO 639{hint or '; for a language without one write x- and a name of it'}"
+    )
 
 
-def _canonical_or_auto(code: str) -> str:
-    return code if code == AUTO else canonical_code(code)
+def describe_code(text: str, kept: str) -> list[str]:
+    """Describe a given code that is kept in another form, or that is easily meant for another language."""
+    sentences = []
+    if code_exists(text) and canonical_code(text) == kept != text:
+        sentences.append(f"language {text}: kept as {kept} ({english_name(kept)})")
+    if meant := confused_with(text):
+        sentences.append(f"language {text}: is {english_name(text)}; if {english_name(meant)} is meant, write {meant}")
+    return sentences
+
+
+def as_given(text: str, languages: Languages) -> tuple[str, str]:
+    """Return the codes of an option as they are written there, and those of languages that it names."""
+    given = ["", *(code.strip() for code in text.split(","))][-2:]
+    source, target = (
+        code if code_exists(code) and canonical_code(code) == kept else kept
+        for code, kept in zip(given, languages.pair, strict=True)
+    )
+    return source, target
+
+
+def describe_codes(text: str, languages: Languages) -> list[str]:
+    """Describe the codes of an option for both languages, or of captions for the target."""
+    codes = [code.strip() for code in text.split(",")]
+    pairs = zip(codes, languages.pair[-len(codes) :], strict=True)
+    return [sentence for code, kept in pairs for sentence in describe_code(code, kept)]
+
+
+def _code_of_similar(text: str) -> str:
+    near = difflib.get_close_matches(text.casefold(), _codes(), 1, 0.8)
+    return canonical_code(_codes()[near[0]]) if near else ""
+
+
+def _existing_or_auto(code: str) -> str:
+    return code if code == AUTO else existing_code(code)
 
 
 LanguageCode = Annotated[str, AfterValidator(canonical_code)]
-LanguageSetting = Annotated[str, AfterValidator(_canonical_or_auto)]
+LanguageSetting = Annotated[str, AfterValidator(_existing_or_auto)]
 
 
 class Languages(Settings):
@@ -129,14 +173,13 @@ def language_of_name(path: str | Path) -> str:
 def named_code(text: str) -> str:
     """Return the code that a text is, in its usual form, such as pt-BR for pt_br; empty: it is none.
 
-    It has to be a code of ISO 639-1, one of the three-letter codes of the same languages, or one of Unicode CLDR.
+    It has to be a language of Unicode CLDR by one of its codes.
     """
     match = _NAMED.fullmatch(text)
     if match is None or match[0] in _NO_LANGUAGES:
         return ""
-    language, rest = _SHORT.get(match[1], match[1]), match[2] or ""
-    rest = rest.title() if len(rest) == 4 else rest.upper()
-    return "-".join(filter(None, (language, rest))) if language in language_names() else ""
+    code = canonical_code(text)
+    return code if base_language(code) in language_names() else ""
 
 
 def languages_of_name(path: str | Path) -> Languages:

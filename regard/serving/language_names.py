@@ -2,25 +2,12 @@
 
 from __future__ import annotations
 
-from regard.data.languages import language_names
+from regard.data.languages import english_name
 
-NAMES = {
-    "en-GB": "English (British)",
-    "en-US": "English (American)",
-    "pt-BR": "Portuguese (Brazilian)",
-    "pt-PT": "Portuguese (European)",
-    "zh-Hans": "Chinese (simplified)",
-    "zh-Hant": "Chinese (traditional)",
-    "src": "Source language",
-    "tgt": "Target language",
-}
-"""Names that those of Unicode CLDR do not have."""
+NAMES = {"src": "Source language", "tgt": "Target language"}
+"""Names of the languages of a model that does not name them."""
 
 
 def language_name(code: str) -> str:
     """Return the English name of a language, with its region or script in brackets; the code if nothing is known."""
-    base, _, rest = code.partition("-")
-    own = language_names().get(base)
-    if own is None or code in NAMES:
-        return NAMES.get(code, code)
-    return f"{own[0]} ({rest})" if rest else own[0]
+    return NAMES.get(code) or english_name(code)

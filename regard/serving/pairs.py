@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
+from regard.data.language_codes import CodeIndex
 from regard.serving.http_errors import HttpError, bad_request
 from regard.serving.process_service import ProcessService
 from regard.serving.requests import excerpt
 from regard.serving.service import ServedModel
 
 AUTO = "auto"
-UNKNOWN_SOURCE, UNKNOWN_TARGET = "src", "tgt"
+STAND_INS = UNKNOWN_SOURCE, UNKNOWN_TARGET = "src", "tgt"
 """Codes for the languages of a model that does not name them."""
 PROBE = "test"
 """The word by which Weblate tries a server, from English to German, whichever languages the server has."""
@@ -56,6 +58,15 @@ class LanguagePairs:
         """The languages that can be translated from."""
         self.targets = list(dict.fromkeys(target for _, target in self._models))
         """The languages that can be translated to."""
+        self._source_codes: dict[str, CodeIndex] = {}
+
+    @cached_property
+    def _codes(self) -> CodeIndex:
+        return CodeIndex(self.languages, STAND_INS)
+
+    @cached_property
+    def _target_codes(self) -> CodeIndex:
+        return CodeIndex(self.targets, STAND_INS)
 
     def choose(self, service: ProcessService, text: str, source: str, target: str) -> Choice:
         """Choose the model for a text. `source`: a code or "auto"; `target`: a code, or empty if there is but one.
@@ -75,10 +86,12 @@ class LanguagePairs:
         target = self._target(target)
         if source in (AUTO, ""):
             return self._detected(service, text, target)
-        known = self.languages
-        code = match_language(source, known)
+        if target not in self._source_codes:
+            self._source_codes[target] = CodeIndex(self._sources_of(target), STAND_INS)
+        code = self._source_codes[target].match(source) or self._codes.match(source)
         if code is None:
-            raise bad_request(f"the source language {excerpt(source)} is not served; there are: {', '.join(known)}")
+            known = ", ".join(self.languages)
+            raise bad_request(f"the source language {excerpt(source)} is not served; there are: {known}")
         if code == target:
             return Choice(code, target, None)
         model = self._models.get((code, target))
@@ -95,7 +108,7 @@ class LanguagePairs:
         targets = ", ".join(self.targets)
         if not target:
             raise bad_request(f"the target language is missing; there are: {targets}")
-        code = match_language(target, self.languages)
+        code = self._target_codes.match(target) or self._codes.match(target)
         if code is None:
             raise bad_request(f"the target language {excerpt(target)} is not served; there are: {targets}")
         return code
@@ -113,21 +126,6 @@ class LanguagePairs:
         if share <= 0:
             code = sources[0]
         return Choice(code, target, self._models.get((code, target)) if code != target else None, share)
-
-
-def match_language(code: str, known: Iterable[str]) -> str | None:
-    """Return the known code that a code means: the same in other capitals, without its region, or of one region alone.
-
-    EN-US means en, and zh means zh-Hans if there is no other Chinese.
-    """
-    languages, wanted = list(known), code.lower().replace("_", "-")
-    base, _, region = wanted.partition("-")
-    for name in (wanted, base) if region else (wanted,):
-        for language in languages:
-            if language.lower() == name:
-                return language
-    regional = [language for language in languages if language.lower().startswith(f"{base}-")]
-    return regional[0] if len(regional) == 1 and not region else None
 
 
 def select_models(models: Mapping[str, ServedModel], name: str, kind: str) -> list[ServedModel]:

@@ -15,8 +15,8 @@ from typing import Any
 
 from regard.common.errors import ModelFolderError, RegardError, UsageError
 from regard.common.processes import module_command
+from regard.data.language_codes import canonical_code, code_exists
 from regard.data.language_id import LanguageId
-from regard.data.languages import named_code
 from regard.pipeline.export_cache import export_files
 from regard.serving.engine_pool import EnginePool, Log
 from regard.serving.frames import Message, error_of
@@ -302,7 +302,8 @@ def _served_model(name: str, about: Message, languages: Pair | None) -> ServedMo
     card, codes = about["card"], dict[str, str]()
     source, target = languages or card.get("languages") or ("", "")
     for code in card.get("language_codes", ()) if languages is None else ():
-        codes[named_code(code.strip("<>")) or code.strip("<>")] = code
+        name = code.strip("<>")
+        codes.setdefault(canonical_code(name) if code_exists(name) else name, code)
     pairs = tuple((source, code) for code in codes) or ((source, target),)
     facts = {"engine": about["engine"], "precision": card["precision"], "parameters": f"{card['parameters']:,}"}
     facts |= {key: card[key] for key in ("fingerprint", "regard") if key in card}

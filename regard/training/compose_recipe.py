@@ -15,7 +15,7 @@ from regard.common.errors import ConfigurationError, UsageError
 from regard.common.settings import merge, override, read_toml
 from regard.data.copy_tokens import COPY_CHARACTERS
 from regard.data.corpus import CorpusSettings
-from regard.data.languages import Languages, parse_languages
+from regard.data.languages import Languages, as_given, describe_code, parse_languages
 from regard.data.tokenizer import Tokenizer
 from regard.data.variation import MEASURED
 from regard.model_folder import FolderSettings, load_settings, load_tokenizer, read_weights, shapes_of
@@ -155,8 +155,12 @@ class TrainRequest:
         return {name: self.compose(size=name) for name in SIZES}
 
     def describe_choices(self, recipe: Recipe) -> list[str]:
-        """Describe in a line the settings that suit the corpus, if `compose` has chosen some."""
-        return [line for size in self._corpora if size is not None for line in describe(size, recipe)]
+        """Describe the settings that suit the corpus, if `compose` has chosen some, and codes kept in another form."""
+        lines = [line for size in self._corpora if size is not None for line in describe(size, recipe)]
+        for name in ("source_language", "target_language"):
+            given = self.settings.get(f"data.{name}", self.data.get(name))
+            lines += describe_code(str(given or ""), getattr(recipe.data, name))
+        return lines
 
     def _suitable(self, data: Any, name: str) -> dict[str, Any]:
         """The values that suit the corpus beside those of a preset; it is read once. None if it cannot be read."""
@@ -216,7 +220,8 @@ def data_table(
         names |= {"test_count": int(str(test))} if is_count else {"test_pairs": str(test)}
     if languages is not None:
         is_captions = bool(images or files.get("captions"))
-        source, target = parse_languages(languages, "`languages=`", is_captions).pair
+        parsed = parse_languages(languages, "`languages=`", is_captions)
+        source, target = as_given(languages, parsed)
         names |= {"target_language": target} if is_captions else {"source_language": source, "target_language": target}
     table = {"folder": str(images)} if images else {}
     table |= {name: names.pop(name) for name in ("captions", "valid_captions") if name in names}

@@ -11,7 +11,7 @@ from typing import Any
 from regard.common.atomic import write_bytes
 from regard.data.bleu_tokenizer import bleu_tokenizer
 from regard.data.corpus import CorpusFacts
-from regard.data.languages import language_names
+from regard.data.languages import english_name
 from regard.training.journal import read as read_journal
 from regard.training.recipe import Recipe
 from regard.training.trainer import Outcome
@@ -58,7 +58,7 @@ Use it: {_usage(folder.name, images)} in Python.
 def _in_short(recipe: Recipe, corpora: Mapping[str, CorpusFacts], best: Mapping[str, Any] | None) -> str:
     """The paragraph for people: what the model does, what it has learnt from, and how well it does it."""
     images, pairs = recipe.data.images is not None, {name: facts.pairs for name, facts in corpora.items()}
-    source, target = ((language_names().get(code) or (code,))[0] for code in recipe.data.languages.pair)
+    source, target = map(english_name, recipe.data.languages.pair)
     does = f"It translates {source} into {target}." if source and target else "It translates."
     score = f"; on {pairs.get('valid', 0):,} validation pairs it reaches chrF {best['chrf']:.0f} of 100" if best else ""
     return (

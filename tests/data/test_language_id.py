@@ -152,7 +152,7 @@ def _changed(change: Callable[[dict[str, object]], object]) -> Callable[[bytes],
         (lambda content: content + b" " * MAX_SIZE, "at most 8,000,000 are read"),
         (_changed(lambda values: values.update(languages=[1])), "no attribute"),
         (_changed(lambda values: values["languages"].update(aa={})), "characters"),  # type: ignore[attr-defined]
-        (_changed(lambda values: values["languages"].update(AA={})), "wanted a language code"),  # type: ignore[attr-defined]
+        (_changed(lambda values: values["languages"].update({"A A": {}})), "wanted a language code"),  # type: ignore[attr-defined]
         *(
             (_changed(lambda values, entry=entry: values["languages"]["aa"].update(entry)), message)  # type: ignore[misc,index]
             for entry, message in (

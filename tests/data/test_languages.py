@@ -7,9 +7,10 @@ import pytest
 from regard.common.errors import ConfigurationError, UsageError
 from regard.data.corpus import CorpusSettings, MixSettings
 from regard.data.images import ImageSettings
+from regard.data.language_codes import canonical_code
 from regard.data.languages import (
     Languages,
-    canonical_code,
+    describe_codes,
     language_names,
     language_of_name,
     languages_of_name,
@@ -27,7 +28,7 @@ def test_codes_are_shortened(code: str, expected: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "code", ["EN", "e", "english", "en_US", "en-", "en-x", " en", "en\n", "ko-" + "a1b2-" * 8 + "aa"]
+    "code", ["e", "english", "en-", "en-x", " en", "en\n", "en@", "en us", "en-US-", "ko-" + "a1b2-" * 8 + "aa"]
 )
 def test_other_texts_are_refused(code: str) -> None:
     with pytest.raises(ValueError, match="wanted a language code such as ko, en or zh-Hans"):
@@ -63,6 +64,8 @@ def test_other_texts_are_refused(code: str) -> None:
                 "a.KO",
                 "a.new",
                 "a.bin",
+                "train.in",
+                "train.sh",
             )
         ),
     ],
@@ -83,8 +86,9 @@ def test_a_language_may_be_named() -> None:
     assert parse_languages("Upper Sorbian, german", "--languages").pair == ("hsb", "de")
     assert parse_languages("한국어,hornjoserbšćina", "--languages").pair == ("ko", "hsb")
     assert parse_languages("ga,Ga", "--languages").pair == ("ga", "gaa"), "a code goes before a name"
-    assert all(code == canonical_code(code) for code in language_names())
-    assert all(parse_languages(f"{code},en", "--languages").source == code for code in language_names())
+    assert {code for code in language_names() if code != canonical_code(code)} == {"sh", "tl", "tw"}, "older ones"
+    assert all(parse_languages(f"{code},en", "--languages").source == canonical_code(code) for code in language_names())
+    assert parse_languages("Tagalog,Serbo-Croatian", "--languages").pair == ("fil", "sr-Latn")
     with pytest.raises(UsageError, match="Elvish"):
         parse_languages("Elvish,en", "--languages")
 
@@ -101,6 +105,54 @@ def test_codes_of_an_option() -> None:
     ):
         with pytest.raises(UsageError, match=f"--languages: .*{message}"):
             parse_languages(text, "--languages", captions)
+
+
+@pytest.mark.parametrize(
+    ("code", "near"),
+    [
+        *(
+            ("jp", "ja"),
+            ("cn", "zh"),
+            ("gr", "el"),
+            ("cz", "cs"),
+            ("dk", "da"),
+            ("ua", "uk"),
+            ("vn", "vi"),
+            ("tj", "tg"),
+        ),
+        *(
+            ("by", "be"),
+            ("kz", "kk"),
+            ("rs", "sr"),
+            ("il", "he"),
+            ("us", "en"),
+            ("Koreen", "ko"),
+            ("zz", ""),
+            ("qq-Latn", ""),
+        ),
+    ],
+)
+def test_a_code_that_is_none_is_refused_with_the_nearest(code: str, near: str) -> None:
+    hint = rf".*did you mean {near} \(" if near else ".*ISO 639; for a language without one write x-"
+    with pytest.raises(UsageError, match=f"--languages: {hint}"):
+        parse_languages(f"{code},en", "--languages")
+    with pytest.raises(ConfigurationError, match=rf"target_language: {hint}"):
+        CorpusSettings.parse({"source": "a", "target": "b", "target_language": code}, "test")
+
+
+def test_a_code_that_is_kept_in_another_form_is_said() -> None:
+    for text, sentences in (
+        ("ko,en", []),
+        ("Korean,Upper Sorbian", []),
+        ("qaa,x-elvish", []),
+        ("iw,zh_CN", ["language iw: kept as he (Hebrew)", "language zh_CN: kept as zh-CN (Chinese (CN))"]),
+        ("pb", ["language pb: kept as pt-BR (Portuguese (Brazilian))"]),
+        ("kr,en", ["language kr: is Kanuri; if Korean is meant, write ko"]),
+        ("se", ["language se: is Northern Sami; if Swedish is meant, write sv"]),
+    ):
+        languages = parse_languages(text, "--languages", captions="," not in text)
+        assert describe_codes(text, languages) == sentences
+        assert Languages.parse(languages.model_dump(), "test") == languages
 
 
 def test_auto_languages_of_a_corpus_are_those_of_its_files() -> None:

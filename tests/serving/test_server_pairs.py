@@ -8,26 +8,40 @@ from limits import time_limit
 
 from regard.serving.http_errors import HttpError
 from regard.serving.language_names import NAMES, language_name
-from regard.serving.pairs import LanguagePairs, match_language
+from regard.serving.pairs import LanguagePairs
 from regard.serving.service import ServedModel
 
 
-@pytest.mark.parametrize(
-    ("code", "known", "language"),
-    [
-        ("EN", ["en", "ko"], "en"),
-        ("EN-US", ["en"], "en"),
-        ("zh-hant", ["zh-Hans", "zh-Hant"], "zh-Hant"),
-        ("zh", ["zh-Hans", "zh-Hant"], None),
-        ("zh", ["zh-Hans"], "zh-Hans"),
-        ("zh-Hant", ["zh-Hans"], None),
-        ("e", ["en"], None),
-        ("", ["en"], None),
-        ("en_gb", ["en-GB", "en"], "en-GB"),
-    ],
-)
-def test_codes(code: str, known: list[str], language: str | None) -> None:
-    assert match_language(code, known) == language
+def test_codes_of_clients_choose_the_model() -> None:
+    """A script that is no model's is refused, with what there is; a region is left out."""
+    pairs = LanguagePairs(
+        [
+            ServedModel("chinese", "translation", (("en", "zh-Hans"),)),
+            ServedModel("serbian", "translation", (("en-GB", "sr"), ("sr", "en"))),
+            ServedModel("filipino", "translation", (("en", "tl"), ("iw", "en"), ("nb", "en"))),
+        ]
+    )
+    service = FakeService()
+    for source, target, model in (
+        ("EN-US", "zh-CN", "chinese"),
+        ("en", "zh_SG", "chinese"),
+        ("eng_Latn", "cmn", "chinese"),
+        ("en", "fil", "filipino"),
+        ("he", "EN-GB", "filipino"),
+        ("no", "en", "filipino"),
+        ("en", "sr_RS", "serbian"),
+        ("EN", "sr-Cyrl", "serbian"),
+    ):
+        chosen = pairs.choose(service, "text", source, target).model
+        assert chosen is not None
+        assert chosen.name == model
+    for target in ("zh-TW", "zt", "zh_Hant", "sr-Latn", "sr@latin", "sh", "pb", "yue"):
+        with pytest.raises(HttpError, match="is not served; there are: zh-Hans, sr, en, tl") as refused:
+            pairs.choose(service, "text", "en", target)
+        assert refused.value.status == 400
+    with pytest.raises(HttpError, match=r'the source language "sr-Latn" is not served'):
+        pairs.choose(service, "text", "sr-Latn", "en")
+    assert pairs.choose(service, "text", "zh", "zh-CN").model is None, "its languages are the same"
 
 
 def test_detection_keeps_to_what_can_be_translated() -> None:
@@ -64,6 +78,7 @@ def test_many_languages_take_linear_time() -> None:
 
 
 def test_names() -> None:
-    assert (language_name("ko"), language_name("sr-Latn"), language_name("qq")) == ("Korean", "Serbian (Latn)", "qq")
+    assert (language_name("ko"), language_name("uz-Latn"), language_name("qq")) == ("Korean", "Uzbek (Latn)", "qq")
+    assert (language_name("sr-Latn"), language_name("src")) == ("Serbian (Latin)", "Source language")
     assert (language_name("hsb"), language_name("pt-BR")) == ("Upper Sorbian", "Portuguese (Brazilian)")
     assert all(code and name.strip() == name for code, name in NAMES.items())

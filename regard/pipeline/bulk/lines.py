@@ -89,9 +89,9 @@ class Lines:
         """Tell the person at a terminal what translates, and what to do; from then on, ask for each line."""
         if not sys.stderr.isatty():
             return
-        from regard.data.languages import language_names
+        from regard.data.languages import english_name
 
-        names = [language_names().get(code, (code,))[0] for code in languages if code]
+        names = [english_name(code) for code in languages if code]
         example = f", such as {EXAMPLES[languages[0]]}," if languages[0] in EXAMPLES else ""
         direction = f" translates {' to '.join(names)}" if len(names) > 1 else ""
         self._show(f"{model}{direction}. Type a sentence{example} and press Enter; Ctrl-D ends.\n")

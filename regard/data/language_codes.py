@@ -1,0 +1,243 @@
+"""Language codes of every client in one form (BCP 47), by the aliases and likely scripts of Unicode CLDR.
+
+One place decides what a code means, for training, export, the server and its clients. A table of our own, because the
+package langcodes takes 1 MB and calls Croatian a good match for Serbian; it is the oracle of the tests.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from functools import cache, lru_cache
+from pathlib import Path
+
+CODES_FILE = Path(__file__).parent / "language_codes.tsv"
+MAX_CODE = 35
+"""Characters of the longest code (RFC 5646, section 4.4.1)."""
+WANTED_CODE = "wanted a language code such as ko, en or zh-Hans (BCP 47; empty: unknown)"
+_LANGUAGE = re.compile("[A-Za-z]{2,3}")
+_EXTENDED = re.compile("[A-Za-z]{3}")
+_SCRIPT = re.compile("[A-Za-z]{4}")
+_REGION = re.compile("[A-Za-z]{2}|[0-9]{3}")
+_REGION_OF_ANDROID = re.compile("r[A-Z]{2}")
+_VARIANT = re.compile("[A-Za-z0-9]{5,8}|[0-9][A-Za-z0-9]{3}")
+_PRIVATE = re.compile("x(-[a-z0-9]{1,8})+")
+_LOCAL_USE = re.compile("q[a-t][a-z]")
+_EXTENSIONS = re.compile("(-[a-wy-z0-9](-[a-z0-9]{2,8})+)*(-x(-[a-z0-9]{1,8})+)?")
+_ENCODING = re.compile(r"(?<=_[A-Z]{2})\.[A-Za-z0-9-]+\Z")
+"""The encoding in the name of a locale, such as de_DE.UTF-8."""
+_REGIONS = {"UK": "GB"}
+_MODIFIERS = {"latin": "Latn", "cyrillic": "Cyrl", "devanagari": "Deva", "arabic": "Arab", "iqtelif": "Latn"}
+"""Modifiers of a locale, such as sr@latin, that name a script."""
+_NO_VARIANTS = ("euro", "cjknarrow")
+"""Modifiers that say nothing of the language."""
+_ROMANISED = ("alalc97", "hepburn", "heploc", "jyutping", "pinyin", "tongyong", "wadegile")
+"""Variants that are a way to write another script in Latin letters."""
+_SCRIPT_VARIANTS = {"Aran": "Arab", "Cyrs": "Cyrl", "Hang": "Kore", "Hanb": "Hant", "Latf": "Latn", "Latg": "Latn"}
+_SAME_LANGUAGE = {"no": "nb"}
+"""Norwegian is Bokmål unless it is called Nynorsk."""
+_CONFUSED = {"kr": "ko", "se": "sv", "ee": "et"}
+"""Codes of small languages that are written more often for the language of the country with this code."""
+
+
+@dataclass(frozen=True)
+class _Table:
+    """The rows of the file of codes; `scripts` also of languages in a region, such as zh-TW; empty: unknown."""
+
+    aliases: dict[str, str]
+    scripts: dict[str, str]
+    regions: dict[str, str]
+    countries: dict[str, str]
+    by_region: frozenset[str]
+    """Languages whose script depends on the region."""
+
+
+@cache
+def _table() -> _Table:
+    aliases: dict[str, str] = {}
+    scripts: dict[str, str] = {}
+    regions: dict[str, str] = {}
+    countries: dict[str, str] = {}
+    for line in CODES_FILE.read_text(encoding="utf-8").splitlines():
+        kind, _, rest = line.partition("\t")
+        key, _, value = rest.partition("\t")
+        if kind == "alias":
+            aliases[key] = value
+        elif kind == "script":
+            scripts.update(dict.fromkeys(value.split(" "), key))
+        elif kind == "region":
+            regions[value] = key
+        elif kind == "country":
+            countries[key] = value
+    by_region = frozenset(code.partition("-")[0] for code in scripts if "-" in code)
+    return _Table(aliases, scripts, regions, countries, by_region)
+
+
+@dataclass(frozen=True)
+class LanguageTag:
+    """Subtags of a language code in their usual capitals; `rest` are variants, extensions and private use."""
+
+    language: str
+    script: str = ""
+    region: str = ""
+    rest: str = ""
+
+    def __str__(self) -> str:
+        return "-".join(filter(None, (self.language, self.script, self.region, self.rest)))
+
+    @property
+    def likely_script(self) -> str:
+        """The script, if necessary the likeliest of the language in this region; empty: unknown."""
+        scripts = _table().scripts
+        written = self.script or scripts.get(f"{self.language}-{self.region}") or scripts.get(self.language, "")
+        return _SCRIPT_VARIANTS.get(written, written)
+
+
+@lru_cache(maxsize=4096)
+def parse_tag(text: str) -> LanguageTag | None:
+    """Parse a code as clients write it, such as zh_CN, PT-BR, sr@latin, kor_Hang or de_DE.UTF-8; None: it is none."""
+    locale, at, modifier = text.partition("@")
+    code = _ENCODING.sub("", locale).replace("_", "-")
+    if len(text) > MAX_CODE or not code.isascii():
+        return None
+    if _PRIVATE.fullmatch(code.lower()):
+        return LanguageTag(code.lower()) if not at else None
+    alias = _table().aliases.get(code.lower())
+    tag = _parse_subtags((alias if alias and "-" in code else code).split("-"))
+    return tag if tag is None or not at else _with_modifier(tag, modifier.lower())
+
+
+def _parse_subtags(subtags: list[str]) -> LanguageTag | None:
+    if not _LANGUAGE.fullmatch(subtags[0]):
+        return None
+    language, *others = subtags
+    if others and _EXTENDED.fullmatch(others[0]) and not _REGION_OF_ANDROID.fullmatch(others[0]):
+        language = others.pop(0)
+    tag = _from_alias(language.lower())
+    if others and _SCRIPT.fullmatch(others[0]):
+        tag = replace(tag, script=others.pop(0).title())
+    if others and _REGION_OF_ANDROID.fullmatch(others[0]):
+        others[0] = others[0][1:]
+    if others and _REGION.fullmatch(others[0]):
+        region = others.pop(0).upper()
+        tag = replace(tag, region=_REGIONS.get(region, region))
+    variants = []
+    while others and _VARIANT.fullmatch(others[0]):
+        variants.append(others.pop(0).lower())
+    extensions = "".join(f"-{subtag.lower()}" for subtag in others)
+    if not _EXTENSIONS.fullmatch(extensions):
+        return None
+    if not tag.script and any(variant in _ROMANISED for variant in variants):
+        tag = replace(tag, script="Latn")
+    return replace(tag, rest=("-".join(variants) + extensions).strip("-"))
+
+
+def _from_alias(language: str) -> LanguageTag:
+    """Return the tag that a language subtag stands for, which may have a script or region, such as sr-Latn for sh."""
+    language, *others = _table().aliases.get(language, language).split("-")
+    script = next((subtag for subtag in others if len(subtag) == 4), "")
+    region = next((subtag for subtag in others if len(subtag) == 2), "")
+    return LanguageTag(language, script, region)
+
+
+def _with_modifier(tag: LanguageTag, modifier: str) -> LanguageTag | None:
+    if modifier in _MODIFIERS:
+        return replace(tag, script=_MODIFIERS[modifier])
+    if modifier in _NO_VARIANTS:
+        return tag
+    return replace(tag, rest=f"{modifier}-{tag.rest}".strip("-")) if _VARIANT.fullmatch(modifier) else None
+
+
+def canonical_code(text: str) -> str:
+    """Return a language code in its shortest form, such as de for deu_Latn; empty: unknown.
+
+    A script is left out if the language has no other in any region. Raises ValueError for what has not the form of one.
+    """
+    if not text:
+        return ""
+    tag = parse_tag(text)
+    if tag is None:
+        raise ValueError(f"{WANTED_CODE}, got {text[:MAX_CODE]!r}")
+    is_usual = tag.script and replace(tag, script="").likely_script == tag.likely_script
+    if is_usual and tag.language not in _table().by_region and not any(part in tag.rest for part in _ROMANISED):
+        tag = replace(tag, script="")
+    return str(tag)
+
+
+def code_exists(code: str) -> bool:
+    """Whether the language of a code is one of ISO 639 or the IANA registry, or for private use."""
+    tag = parse_tag(code)
+    if tag is None:
+        return False
+    is_private = tag.language.startswith("x-") or bool(_LOCAL_USE.fullmatch(tag.language))
+    return is_private or tag.language in _table().scripts
+
+
+def code_of_country(code: str) -> str:
+    """Return the language that the code of a country may stand for by mistake, such as ja for jp; empty: none."""
+    return _table().countries.get(code.lower().replace("_", "-").partition("-")[0], "")
+
+
+def confused_with(code: str) -> str:
+    """Return the language that a valid code is often meant for, such as ko for kr, which is Kanuri; empty: none."""
+    return _CONFUSED.get(code, "")
+
+
+def base_language(code: str) -> str:
+    """Return the language of a code without script, region and variants; the code itself if it is none."""
+    tag = parse_tag(code)
+    return code if tag is None else tag.language
+
+
+def script_of(code: str) -> str:
+    """Return the script that a code names, or the likeliest of its language; empty: unknown."""
+    tag = parse_tag(code)
+    return "" if tag is None else tag.likely_script
+
+
+class CodeIndex:
+    """Codes of models, in which `match` finds the one that a client means.
+
+    A region or variant may be left out or added, so that en-US means en. A script that is not the model's may not:
+    sr-Latn is not served by sr, which is Cyrillic, nor zh-TW by zh. `stand_ins` are names and no codes.
+    """
+
+    def __init__(self, codes: Iterable[str], stand_ins: Iterable[str] = ()) -> None:
+        self._by_name: dict[str, str] = {}
+        self._by_language: dict[str, list[tuple[LanguageTag, str]]] = defaultdict(list)
+        for code in codes:
+            self._by_name.setdefault(code.lower(), code)
+            tag = parse_tag(code)
+            if tag is not None and code not in stand_ins:
+                self._by_language[_SAME_LANGUAGE.get(tag.language, tag.language)].append((tag, code))
+
+    def match(self, text: str) -> str | None:
+        """Return the code that a client's code means; None: there is none."""
+        named = self._by_name.get(text.lower().replace("_", "-")) or self._by_name.get(text.lower())
+        wanted = parse_tag(text)
+        if named is not None or wanted is None:
+            return named
+        tags = self._by_language.get(_SAME_LANGUAGE.get(wanted.language, wanted.language), [])
+        ranks = [(_closeness(wanted, tag), -number, code) for number, (tag, code) in enumerate(tags)]
+        return max((rank for rank in ranks if rank[0]), default=((), 0, None))[2]
+
+
+def _closeness(wanted: LanguageTag, tag: LanguageTag) -> tuple[bool, ...]:
+    """Return how near a tag of the language is to the wanted one, to be compared; empty: it is another."""
+    scripts = {wanted.likely_script, tag.likely_script} - {""}
+    if len(scripts) > 1:
+        return ()
+    if tag.language not in _table().by_region and wanted.region and tag.region and wanted.region != tag.region:
+        return ()
+    is_likely = tag.region == _table().regions.get(tag.language, tag.region)
+    return (
+        True,
+        wanted.language == tag.language,
+        wanted.region == tag.region,
+        wanted.rest == tag.rest,
+        not tag.region,
+        not tag.rest,
+        is_likely,
+    )

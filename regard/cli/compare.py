@@ -118,20 +118,29 @@ def _request(values: dict[str, Any]) -> CompareRequest:
 
 
 def _print(comparison: Comparison) -> None:
-    """Print a table: systems with the mean of each score over their seeds, its interval, and p of the first seed."""
+    """Print a table: systems with the mean of each score over their seeds, its interval, and what speaks for it.
+
+    That is p of a system with one run; of one with several seeds how many of them differ from the baseline's, in the
+    direction of the means, as in the report.
+    """
+    from regard.comparison.report_summary import LEVEL, verdict
+
     width = max(len(system.name) for system in comparison.systems)
     names = [score.name for score in comparison.systems[0].scores]
     if comparison.task == "captions":
         names = [name for name in names if name in ("BLEU-4", "chrF", "CIDEr-D")]
-    typer.echo(" " * width + "".join(f"  {name:>7} {'95 %':>15} {'p':>7}" for name in names).rstrip())
+    has_seeds = any(len(system.runs) > 1 for system in comparison.systems)
+    typer.echo(" " * width + "".join(f"  {name:>7} {'95 %':>15} {'p':>8}" for name in names).rstrip())
     for system in comparison.systems:
         cells = []
         for name in names:
-            mean, score = system.score(name), comparison.run(system.runs[0]).score(name)
-            if mean is None or score is None:
-                cells.append(" " * 33)
+            mean, decision = system.score(name), verdict(comparison, system, name)
+            if mean is None:
+                cells.append(" " * 34)
                 continue
             interval = f"{mean.low:.2f} – {mean.high:.2f}"
-            p = "" if score.p is None else f"{score.p:.4f}"
-            cells.append(f"  {mean.mean:7.2f} {interval:>15} {p:>7}")
+            evidence = decision.short_evidence() if decision is not None else ""
+            cells.append(f"  {mean.mean:7.2f} {interval:>15} {evidence:>8}")
         typer.echo((system.name.ljust(width) + "".join(cells)).rstrip())
+    if has_seeds:
+        say(f"1 of 2: so many runs differ from the baseline's of the same seed, in this direction, with p < {LEVEL}")

@@ -290,7 +290,7 @@ class _Session:
         scores = score_groups(data.test, groups, outputs, tokenize, request.ter, bleu_tokenizer(language))
         singles = {name: sentence_scores(data.test, lines, tokenize) for name, lines in outputs.items()}
         firsts = {name: runs[0] for name, runs in systems.items()}
-        times = self._times(data, [entry for entry in firsts.values() if entry.is_run])
+        times, unmeasured = self._times(data, [entry for entry in firsts.values() if entry.is_run])
         results = {
             e.name: _result(e, outputs[e.name], scores[e.name], singles[e.name], measured.get(e.name), times)
             for e in entries
@@ -312,7 +312,7 @@ class _Session:
             ),
             examples=self._examples(data, results, entries, firsts),
             budget=str(plan.budget) if plan is not None else "",
-            notes=_notes(entries, plan, training, results, request.ter),
+            notes=(*_notes(entries, plan, training, results, request.ter), *(f"{cause}." for cause in unmeasured)),
             facts=self._facts(),
         )
 
@@ -321,13 +321,16 @@ class _Session:
         say(self.report, f"decoding {len(data.test.sources):,} {items} with {entry.name}")
         return measure_run(entry, data, self.device, self.request.options, self.out / "cache")
 
-    def _times(self, data: TestData, runs: Sequence[Entry]) -> Mapping[str, Mapping[str, float]]:
-        """Measure speed and memory of these runs, if that is wanted."""
+    def _times(self, data: TestData, runs: Sequence[Entry]) -> tuple[Mapping[str, Mapping[str, float]], Sequence[str]]:
+        """Measure speed and memory of these runs, if that is wanted; also return why some could not be measured."""
         if not self.request.speed or not runs:
-            return {}
+            return {}, ()
         say(self.report, "measuring speed and memory, the models in turns")
         sources = list(map(str, data.images)) or [source for source in data.test.sources if source]
-        return measure_speed({run.name: run.path for run in runs}, sources, self.device, self.request.options)
+        paths = {run.name: run.path for run in runs}
+        times, causes = measure_speed(paths, sources, self.device, self.request.options)
+        say(self.report, *(f"{cause}; all else is in the report" for cause in causes))
+        return times, causes
 
     def _examples(
         self, data: TestData, results: Mapping[str, RunResult], entries: Sequence[Entry], firsts: Mapping[str, Entry]

@@ -64,6 +64,12 @@ class Verdict:
         english = f"p < {LEVEL} this way in {self.significant} of {self.runs} runs"
         return Text(english, f"{self.runs}회 중 {self.significant}회 이 방향으로 p < {LEVEL}")
 
+    def short_evidence(self) -> str:
+        """Return the p-value of one run, or how many of several differ in the direction of the means, for a table."""
+        if not self.p:
+            return ""
+        return f"{self.p[0]:.4f}" if self.runs == 1 else f"{self.significant} of {self.runs}"
+
 
 def verdict(comparison: Comparison, system: System, score: str) -> Verdict | None:
     """Compare a system with the baseline; None for the baseline itself, and for systems without the score."""

@@ -11,12 +11,14 @@ import os
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 import warnings
-from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import torch
 
@@ -28,52 +30,84 @@ MANY, ALONE = 200, 20
 """Sentences decoded together and one by one in each round, evenly spread over the test set."""
 
 
+@dataclass(frozen=True)
+class _Worker:
+    """A process that measures one run, and the file that it writes errors to."""
+
+    process: subprocess.Popen[str]
+    errors: IO[bytes]
+
+    def ask(self, line: str) -> dict[str, float]:
+        """Send a line and return the answer. Raises WorkerError, with the cause, if there is none; it is ended then."""
+        assert self.process.stdin is not None, "it is a pipe"
+        assert self.process.stdout is not None, "it is a pipe"
+        answer = ""
+        try:
+            self.process.stdin.write(line + "\n")
+            self.process.stdin.flush()
+            answer = self.process.stdout.readline()
+            values: dict[str, float] = json.loads(answer)
+        except (OSError, ValueError):
+            raise WorkerError(self._end(answer)) from None
+        return values
+
+    def _end(self, answer: str) -> str:
+        """End the process, and return why it did not answer as it should have."""
+        assert self.process.stdin is not None, "it is a pipe"
+        with suppress(OSError):  # what it did not read is lost
+            self.process.stdin.close()
+        if answer:  # it lives, and something else writes to its standard output
+            self.process.kill()
+            return f"its process wrote {answer.strip()[:80]!r} in place of a measurement"
+        status = self.process.wait()
+        self.errors.seek(0)
+        lines = self.errors.read().decode("utf-8", "replace").strip().splitlines()
+        return lines[-1] if lines else f"its process ended with status {status}"
+
+
 def measure_speed(
     runs: Mapping[str, Path], sources: Sequence[str], device: str, options: Mapping[str, Any]
-) -> dict[str, dict[str, float]]:
+) -> tuple[dict[str, dict[str, float]], list[str]]:
     """Return tokens_per_second, latency in seconds and memory in MiB of each run, medians of rounds in turns.
 
     `sources` are sentences, or paths of images. Memory is the peak of the process that loads the run and decodes.
-    Raises WorkerError if one of the processes dies.
+    A run whose process fails is left out; for each the second list has a sentence with the cause.
     """
-    results: dict[str, list[dict[str, float]]] = {name: [] for name in runs}
+    rounds: dict[str, list[dict[str, float]]] = {name: [] for name in runs}
+    causes: dict[str, str] = {}
     with ExitStack() as stack:
-        processes = {name: stack.enter_context(_start(run, device, options)) for name, run in runs.items()}
-        for name, process in processes.items():
-            _ask(name, process, json.dumps(list(sources)))
-        for _ in range(ROUNDS):
-            for name, process in processes.items():
-                results[name].append(_ask(name, process, ""))
+        workers = {name: stack.enter_context(_start(run, device, options)) for name, run in runs.items()}
+        for line in (json.dumps(list(sources)), *[""] * ROUNDS):
+            for name, worker in workers.items():
+                if name in causes:
+                    continue
+                try:
+                    rounds[name].append(worker.ask(line))
+                except WorkerError as problem:
+                    causes[name] = f"{name}: speed and memory could not be measured: {problem}"
+    results = {name: _medians(answers[1:]) for name, answers in rounds.items() if name not in causes}
+    return results, list(causes.values())
+
+
+def _medians(rounds: Sequence[Mapping[str, float]]) -> dict[str, float]:
     return {
-        name: {
-            "tokens_per_second": statistics.median(item["tokens_per_second"] for item in rounds),
-            "latency": statistics.median(item["latency"] for item in rounds),
-            "memory": max(item["memory"] for item in rounds),
-        }
-        for name, rounds in results.items()
+        "tokens_per_second": statistics.median(answer["tokens_per_second"] for answer in rounds),
+        "latency": statistics.median(answer["latency"] for answer in rounds),
+        "memory": max(answer["memory"] for answer in rounds),
     }
 
 
-def _start(run: Path, device: str, options: Mapping[str, Any]) -> subprocess.Popen[str]:
-    given = (str(run), device, json.dumps(dict(options)))
-    arguments = module_command("regard.evaluation.speed", *given, call="serve(*sys.argv[1:])")
+@contextmanager
+def _start(run: Path, device: str, options: Mapping[str, Any]) -> Iterator[_Worker]:
+    values = (str(run), device, json.dumps(dict(options)))
+    command = module_command("regard.evaluation.speed", *values, call="serve(*sys.argv[1:])")
     environment = {**os.environ, "OMP_NUM_THREADS": str(torch.get_num_threads())}
-    return subprocess.Popen(arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment)
-
-
-def _ask(name: str, process: subprocess.Popen[str], line: str) -> dict[str, float]:
-    assert process.stdin is not None, "it is a pipe"
-    assert process.stdout is not None, "it is a pipe"
-    try:
-        process.stdin.write(line + "\n")
-        process.stdin.flush()
-        answer: dict[str, float] = json.loads(process.stdout.readline())
-    except (OSError, ValueError):
-        raise WorkerError(
-            f"{name}: the process that measures its speed ended with status {process.wait()}; "
-            "leave the measurement out with `speed=False`, or try again"
-        ) from None
-    return answer
+    pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    with (
+        tempfile.TemporaryFile() as errors,
+        subprocess.Popen(command, **pipes, stderr=errors, env=environment) as process,
+    ):
+        yield _Worker(process, errors)
 
 
 def serve(run: str, device: str, options: str) -> None:

@@ -432,6 +432,7 @@ class _Session:
             variation=recipe.variation,
             log=self.say,
             inspect=inspect,
+            resumed=self.resume and (started or has_checkpoint(self.out)),
         )
         self.say(*data.report, *data.changes)
         if not started:

@@ -16,7 +16,7 @@ import pytest
 import torch
 
 import regard
-from regard.common.errors import ConfigurationError, LineWarning, ModelFolderError, UsageError
+from regard.common.errors import ConfigurationError, DataError, LineWarning, ModelFolderError, UsageError
 from regard.common.settings import read_toml
 from regard.evaluation.metrics import scores
 from regard.learn.samples import korean_english
@@ -140,6 +140,26 @@ def test_a_run_is_resumed_with_more_updates(run: regard.Run, data: Path, tmp_pat
         regard.train(**files(data), out=first.folder, settings=settings)
     resumed = regard.train(out=first.folder, resume=True, settings={"training.updates": 4}, threads=1)
     assert equal(run.folder, resumed.folder)
+
+
+def test_a_run_is_not_resumed_with_changed_data(run: regard.Run, data: Path, tmp_path: Path) -> None:
+    """Nothing is trained or written; the same content goes on to the same weights, wherever it is now."""
+    own = Path(shutil.copytree(data, tmp_path / "data"))
+    settings = {**SETTINGS, "training.updates": 2}
+    first = regard.train(**files(own), out=tmp_path / "run", settings=settings, threads=1)
+    whole = {path: path.read_bytes() for path in sorted(first.folder.rglob("*")) if path.is_file()}
+    content = (own / "train.en").read_text(encoding="utf-8")
+    (own / "train.en").write_text(content.replace(" ", "  ", 1), encoding="utf-8")
+    with pytest.raises(DataError, match=r"train.target: .*train.en has changed .*another `out=`.*\(`parent=`\)"):
+        regard.train(out=first.folder, resume=True, settings={"training.updates": 4}, threads=1)
+    assert {path: path.read_bytes() for path in sorted(first.folder.rglob("*")) if path.is_file()} == whole
+    (own / "train.en").write_text(content, encoding="utf-8")
+    own.rename(tmp_path / "moved")
+    more = {"training.updates": 4}
+    resumed = regard.train(**files(tmp_path / "moved"), out=first.folder, resume=True, settings=more, threads=1)
+    assert equal(run.folder, resumed.folder)
+    child = regard.train(**files(data), out=tmp_path / "child", parent=first.folder, settings=more, threads=1)
+    assert child.outcome.progress.update == 4, "as the message proposes"
 
 
 def test_minutes_that_are_over_end_a_run_after_its_update(data: Path, tmp_path: Path) -> None:

@@ -25,6 +25,7 @@ from regard.comparison.budget import (
     Budget,
     ModelPlan,
     Plan,
+    check_files,
     complete_plan,
     load_plan,
     model_plans,
@@ -256,6 +257,7 @@ class _Session:
                     f"{self.out}: another comparison was begun there (its {' and '.join(differing)} differ); repeat "
                     "its arguments to continue it, or choose another `out=`"
                 )
+            check_files(begun, self.out)
             return replace(begun, seeds=plan.seeds)  # more seeds may be added
         plan = complete_plan(plan, self.device, self.threads, self.report)
         plan.save(self.out)

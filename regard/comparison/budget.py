@@ -17,6 +17,7 @@ from regard.common.atomic import write_text
 from regard.common.errors import DataError, RegardError, UsageError
 from regard.common.reading import file_bytes, parse_json
 from regard.comparison.entries import has_ended
+from regard.data.provenance import DATA_FILE, fingerprint_files, refuse_changed_files
 from regard.run import Interrupted, TrainPlan, plan_training, train_request
 from regard.training.compose_recipe import TrainRequest, data_table
 from regard.training.journal import Report
@@ -156,6 +157,18 @@ def _request(plan: Plan, model: ModelPlan, seed: int, end: Mapping[str, Any] | N
     data, settings = data_table(**plan.data), {**(end or {}), **model.settings}
     recipe = None if model.recipe is None else Path(model.recipe)
     return TrainRequest(recipe=recipe, preset=model.preset, data=data, settings=settings, seed=seed)
+
+
+def check_files(plan: Plan, out: Path) -> None:
+    """Raise DataError, with all causes, if a run of the plan was begun with files whose content is another now."""
+    runs = [out / RUNS / folder for _, _, folder in plan.folders]
+    begun = [run for run in runs if (run / DATA_FILE).is_file()]
+    if not begun:
+        return
+    recipe = _request(plan, next(iter(plan.models.values())), plan.first_seed).compose()
+    fingerprints = fingerprint_files(recipe.data)
+    for run in begun:
+        refuse_changed_files(run, fingerprints, "put back what it was to go on, or compare anew in another `out=`")
 
 
 def train_missing(plan: Plan, out: Path, device: str, threads: int | None, report: Report | None) -> Plan:

@@ -44,6 +44,7 @@ from regard.data.provenance import (
     describe_changes,
     differences,
     fingerprint_files,
+    refuse_changed_files,
     write_fingerprints,
 )
 from regard.data.shards import REMEDY, Shards, write_shards
@@ -93,6 +94,12 @@ class _DataRequest:
     inspect: Inspect
     fingerprints: Fingerprints
     variation: VariationSettings
+    resumed: bool = False
+
+    def check_files(self) -> None:
+        """Raise DataError if a run is resumed whose data files have changed."""
+        if self.resumed:
+            refuse_changed_files(self.run, self.fingerprints)
 
     def compare(self) -> tuple[str, ...]:
         """Return how the data of a resumed run have changed; record those of a new run."""
@@ -112,6 +119,7 @@ def prepare_data(
     variation: VariationSettings | None = None,
     log: Log | None = None,
     inspect: Inspect | None = None,
+    resumed: bool = False,
 ) -> PreparedData:
     """Read the corpora of a run and make batches of them. Raises DataError with all causes at once.
 
@@ -120,11 +128,12 @@ def prepare_data(
     Training text up to about a gigabyte is held in memory; longer text (see `CorpusSettings.shards`) is tokenised
     once, into `run/shards`, which are reused as long as text, filters and vocabulary stay the same.
     `log` is called with messages about slow steps. `inspect` is called with both sides of the training text (of a long
-    one, with evenly sampled lines) before it is tokenised, and may raise.
+    one, with evenly sampled lines) before it is tokenised, and may raise. `resumed`: changed files are refused.
     """
     _check_rereadable(data)
     functions, varied = (log or _ignore, inspect or _ignore), variation or VariationSettings()
-    request = _DataRequest(data, tokenizer, batching, seed, run, *functions, fingerprint_files(data), varied)
+    request = _DataRequest(data, tokenizer, batching, seed, run, *functions, fingerprint_files(data), varied, resumed)
+    request.check_files()
     if data.images is not None:
         return _prepare_captions(request, data.images)
     if not _needs_shards(data):
@@ -167,6 +176,7 @@ def _prepare_captions(request: _DataRequest, images: ImageSettings) -> PreparedD
     batches, flip_note = caption_batches(train, images, tokenizer, request.batching, request.seed)
     by_name = {corpus.caption_set.name: corpus for corpus in (train, valid)}
     request.fingerprints.update({f"{name}.images": corpus.image_fingerprint() for name, corpus in by_name.items()})
+    request.check_files()
     mirroring = f"  mirroring (data.images.flip): {flip_note}"
     return PreparedData(
         report=(*train.caption_set.lines(), mirroring, *valid.caption_set.lines(), *notes),

@@ -18,6 +18,10 @@ from regard.data.text import data_path
 DATA_FILE = "data.json"  # in a run folder
 VERSION = 2  # of that file, and of how pairs are read and held out
 
+REMEDY = (
+    "put back what it was to go on, or train anew in another `out=`, "
+    "if you like with the weights of this run (`parent=`)"
+)
 _PATHS = ("folder", "captions", "valid_folder", "valid_captions")  # settings that are compared by content
 
 Fingerprints = dict[str, dict[str, Any]]
@@ -62,6 +66,19 @@ def describe_changes(data: CorpusSettings, run: Path, fingerprints: Fingerprints
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as problem:
         return (f"{run / DATA_FILE}: damaged ({problem}); whether the data are those the run began with is not known",)
     return tuple(sentence for sentence in sentences if sentence)
+
+
+def refuse_changed_files(run: Path, fingerprints: Fingerprints, remedy: str = REMEDY) -> None:
+    """Raise DataError, with all causes, if files have another content than those that the run began with.
+
+    Moved files are the same by their content; test files do not matter, nor do corpora that were not there.
+    """
+    try:
+        old = parse_json(file_bytes(run / DATA_FILE))["files"]
+        sentences = [_describe_file(role, old[role], new) for role, new in fingerprints.items() if role in old]
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):  # `describe_changes` says that it is damaged
+        return
+    DataError.raise_all(f"{sentence}; {remedy}" for sentence in sentences if sentence)
 
 
 def differences(before: Mapping[str, Any], after: Mapping[str, Any], prefix: str = "") -> list[str]:

@@ -264,6 +264,22 @@ def test_more_seeds_can_be_added(data: Path, tmp_path: Path) -> None:
         regard.compare(out=tmp_path / "out", seed=7, **options)
 
 
+def test_a_comparison_does_not_go_on_with_changed_data(data: Path, tmp_path: Path) -> None:
+    """Models that are trained are not compared with others that learn from something else."""
+    own = Path(shutil.copytree(data, tmp_path / "data"))
+    options: dict[str, Any] = {"presets": ["rnn"], "updates": 2, "settings": SMALL, "speed": False, **_files(own)}
+    regard.compare(out=tmp_path / "out", seeds=1, **options)
+    for name, role in (("train.yy", "train.target"), ("valid.xx", "valid.source")):
+        content = (own / name).read_text()
+        (own / name).write_text(content.swapcase())
+        with pytest.raises(
+            DataError, match=rf"{role}: .*{name} has changed .*; put back .* compare anew in another `out="
+        ):
+            regard.compare(out=tmp_path / "out", seeds=2, **options)
+        (own / name).write_text(content)
+    assert len(regard.compare(out=tmp_path / "out", seeds=2, **options).runs) == 2
+
+
 @pytest.mark.slow
 def test_minutes_become_updates_that_all_seeds_share(data: Path, tmp_path: Path) -> None:
     comparison = regard.compare(

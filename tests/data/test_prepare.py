@@ -222,6 +222,37 @@ def test_changed_text_is_reported_and_tokenised_again(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.parametrize("shards", [False, True])
+def test_changed_text_is_refused_of_a_resumed_run(tmp_path: Path, shards: bool) -> None:
+    """Also of validation and of other corpora; not of a test file, nor if the same content is elsewhere now."""
+    more: dict[str, Any] = {"shards": shards}
+    for prefix, name in (("valid_", "v"), ("test_", "w")):
+        more |= {f"{prefix}{side}": path for side, path in write_corpus(tmp_path, 20, 8, name=name).items()}
+    data, run = mixture_settings(tmp_path, **more), tmp_path / "run"
+    tokenizer = prepare_data(data, SIZES, BATCHING, 3, run).tokenizer
+    whole = {path: path.read_bytes() for path in sorted(run.rglob("*")) if path.is_file()}
+    for name, role in (("a.target", "train.target"), ("b.source", "news.source"), ("v.target", "valid.target")):
+        content = (tmp_path / name).read_bytes()
+        changed = content.replace(b"Hund", b"Kuh", 1) if name == "b.source" else content.swapcase()
+        (tmp_path / name).write_bytes(changed)
+        with pytest.raises(DataError) as refused:
+            prepare_data(data, tokenizer, BATCHING, 3, run, resumed=True)
+        (cause,) = refused.value.causes
+        assert cause.startswith(f"{role}: {tmp_path / name} has changed since the run began (")
+        assert "put back what it was to go on, or train anew in another `out=`" in cause
+        assert {path: path.read_bytes() for path in sorted(run.rglob("*")) if path.is_file()} == whole
+        (tmp_path / name).write_bytes(content)
+        os.utime(tmp_path / name, (1, 1))
+    _append(str(tmp_path / "w.source"))
+    _append(str(tmp_path / "w.target"))
+    (tmp_path / "a.source").rename(tmp_path / "moved.source")
+    moved = data.with_values(source=str(tmp_path / "moved.source"))
+    assert prepare_data(moved, tokenizer, BATCHING, 3, run, resumed=True).changes == ()
+    _append(str(tmp_path / "moved.source"))
+    with pytest.raises(DataError, match=r"moved.source is not what .*a.source was when the run began; put back"):
+        prepare_data(moved, tokenizer, BATCHING, 3, run, resumed=True)
+
+
 def test_missing_text_leaves_the_shards_intact(tmp_path: Path) -> None:
     data, run = corpus_settings(tmp_path, shards=True), tmp_path / "run"
     original = prepare_data(data, SIZES, BATCHING, 3, run)

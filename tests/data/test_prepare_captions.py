@@ -255,6 +255,20 @@ def test_changed_images_are_reported(tmp_path: Path) -> None:
         assert part in change
 
 
+@pytest.mark.parametrize("change", ["image", "caption"])
+def test_changed_images_are_refused_of_a_resumed_run(tmp_path: Path, change: str) -> None:
+    path = folder(tmp_path)
+    tokenizer = _prepare(named(path), tmp_path / "run").tokenizer
+    if change == "image":
+        noise((12, 16)).save(path / "images" / "00.png")
+    else:
+        file = Path(str(named(path)["captions"]))
+        file.write_text(file.read_text(encoding="utf-8") + "\n", encoding="utf-8")
+    settings = CorpusSettings.parse({"images": named(path)}, "the test")
+    with pytest.raises(DataError, match=rf"train.{change}s: .* has changed since the run began .*put back what it was"):
+        prepare_data(settings, tokenizer, BATCHING, 7, tmp_path / "run", resumed=True)
+
+
 def test_images_are_held_out(tmp_path: Path) -> None:
     images = named(folder(tmp_path))
     data = _prepare({**images, "valid_captions": None}, tmp_path / "run")

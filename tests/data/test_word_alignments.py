@@ -238,5 +238,7 @@ def test_changed_links_are_reported(tmp_path: Path) -> None:
     resumed = prepare_data(data, original.tokenizer, BATCHING, 3, tmp_path / "run")
     (change,) = resumed.changes
     assert change.startswith(f"train.alignments: {files['alignments']} has changed since the run began")
+    with pytest.raises(DataError, match=r"align has changed since the run began .*; put back what it was to go on"):
+        prepare_data(data, original.tokenizer, BATCHING, 3, tmp_path / "run", resumed=True)
     assert "was there when the run began" in describe_changes(data.without_alignments(), tmp_path / "run")[0]
     assert any(example.links for example in training_examples(resumed))

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import torch
 from torch import nn
 
 from regard.attention import Memory
+from regard.common.errors import UsageError
 from regard.common.monkey_patches import as_defined
 from regard.common.shapes import Bool, Float, Int, Tensor
 from regard.data.batch import pad, pad_images
@@ -99,28 +100,71 @@ class Source:
 class State:
     """Decoder state of each hypothesis, as an immutable value: position, recurrent tensors and KV caches.
 
-    `step` returns a new state and leaves the old one valid. Beam search widens and reorders it with `select`.
+    `step` returns a new state and leaves the old one valid. Beam search widens and reorders it with `select`. A tensor
+    with a value for each source entry, such as coverage (N, S), has the axis of S in `source_axes`, by its name.
     """
 
     position: Int[Tensor, " N"]
     tensors: dict[str, Tensor]
     memories: dict[str, Memory]
+    source_axes: Mapping[str, int] = field(default_factory=dict)
 
     def select(self, rows: Int[Tensor, " M"]) -> State:
         """Select hypotheses by index: repeated, reordered or dropped."""
-        return State(
-            self.position.index_select(0, rows),
-            {name: tensor.index_select(0, rows) for name, tensor in self.tensors.items()},
-            {name: memory.select(rows) for name, memory in self.memories.items()},
+        return replace(
+            self,
+            position=self.position.index_select(0, rows),
+            tensors={name: tensor.index_select(0, rows) for name, tensor in self.tensors.items()},
+            memories={name: memory.select(rows) for name, memory in self.memories.items()},
         )
 
     def join(self, other: State) -> State:
-        """Concatenate the hypotheses of two states: new sentences enter a running batch."""
-        return State(
-            torch.cat([self.position, other.position]),
-            {name: torch.cat([tensor, other.tensors[name]]) for name, tensor in self.tensors.items()},
-            {name: memory.join(other.memories[name]) for name, memory in self.memories.items()},
-        )
+        """Concatenate the hypotheses of two states: new sentences enter a running batch.
+
+        Along a source axis the shorter tensor is padded at its end with zeros, as memories are with hidden entries.
+        Raises UsageError for tensors that have other sizes along another axis, or that only one state has.
+        """
+        UsageError.raise_all(_why_not_joined(self, other))
+        tensors = {
+            name: torch.cat(_padded(self.source_axes.get(name), tensor, other.tensors[name]))
+            for name, tensor in self.tensors.items()
+        }
+        memories = {name: memory.join(other.memories[name]) for name, memory in self.memories.items()}
+        return replace(self, position=torch.cat([self.position, other.position]), tensors=tensors, memories=memories)
+
+
+def _why_not_joined(first: State, second: State) -> Iterator[str]:
+    """Yield a sentence for each tensor of two states that cannot be concatenated."""
+    names = {*first.tensors, *first.memories} ^ {*second.tensors, *second.memories}
+    for name in sorted(names):
+        yield f"states cannot be joined: only one of them has {name!r}; let `begin` make all that `step` returns"
+    for name, tensor in first.tensors.items():
+        if name in names:
+            continue
+        shapes = [list(tensor.shape[1:]), list(second.tensors[name].shape[1:])]
+        without = [list(shape) for shape in shapes]
+        axis = first.source_axes.get(name)
+        if axis is not None:
+            for shape in without:
+                shape[axis % tensor.dim() - 1] = 0
+        if without[0] != without[1]:
+            yield (
+                f"states cannot be joined: {name!r} has the shape {shapes[0]} for a hypothesis of one and {shapes[1]} "
+                "of the other; if an axis of it counts source entries, name it in `State.source_axes`"
+            )
+
+
+def _padded(axis: int | None, *tensors: Tensor) -> list[Tensor]:
+    """Return tensors, if they have a source axis, with zeros at its end up to the longest."""
+    if axis is None:
+        return list(tensors)
+    longest = max(tensor.shape[axis] for tensor in tensors)
+    padded = []
+    for tensor in tensors:
+        shape = list(tensor.shape)
+        shape[axis] = longest - shape[axis]
+        padded.append(torch.cat([tensor, tensor.new_zeros(shape)], axis))
+    return padded
 
 
 @as_defined

@@ -9,8 +9,10 @@ from dataclasses import dataclass, field, replace
 import pytest
 import torch
 from limits import seeds
+from torch import nn
 
 from laws.models import (
+    TARGET_VOCABULARY,
     alone,
     beam_rows,
     in_turn,
@@ -25,8 +27,12 @@ from laws.models import (
     tensors_of,
 )
 from laws.searching import beam, greedy
-from regard.models import Batch, Model, ModelSettings, Source, State
-from regard.search import Hypothesis, LengthPenalty
+from regard.attention import Memory
+from regard.common.errors import UsageError
+from regard.layers.embedding import Embedding, OutputProjection
+from regard.models import Batch, Decoder, Encoded, Ensemble, Model, ModelSettings, Source, State
+from regard.runtime.engine.continuous_batching import BatchLimits, DecodeRequest, decode_requests
+from regard.search import Hypothesis, LengthPenalty, SearchSettings, Task
 
 LENGTHS = (6, 1, 9, 4, 9, 2)
 LONGEST = torch.tensor([7, 5, 6, 7, 4, 6])
@@ -250,3 +256,111 @@ def test_joining_and_leaving_change_no_existing_tensor(settings: ModelSettings) 
     back = [tensor for value in (source, other_source) for tensor in (value.summary,)]
     assert torch.equal(joined_source.summary, torch.cat(back))
     assert joined.position.tolist() == [3, 6]
+
+
+# --- decoders of others, whose state has an axis of source entries
+
+
+class CoverageDecoder(Decoder):
+    """Recurrent decoder whose attention sees what it has read (See et al. 2017): a sum of weights for each entry."""
+
+    def __init__(self, size: int, is_declared: bool = True, axis: int = 1) -> None:
+        super().__init__()
+        self.embedding, self.output = (
+            Embedding(TARGET_VOCABULARY, size, False),
+            OutputProjection(TARGET_VOCABULARY, size),
+        )
+        self.cell, self.read = nn.GRUCell(2 * size, size), nn.Linear(size, size)
+        self.convolution = nn.Conv1d(1, 1, 3, padding=1)
+        self.axis, self.axes = axis, {"coverage": axis} if is_declared else {}
+
+    def prepare(self, encoded: Encoded) -> Source:
+        entries = encoded.outputs.unsqueeze(1)
+        return Source((Memory(entries, entries, encoded.keep),), encoded.summary, encoded.grid)
+
+    def begin(self, source: Source) -> State:
+        B, S = len(source.summary), source.memories[0].entries
+        coverage = source.summary.new_zeros(B, 1, S).movedim(2, self.axis)
+        position = torch.zeros(B, dtype=torch.long)
+        return State(position, {"hidden": source.summary[:, 0], "coverage": coverage}, {}, self.axes)
+
+    def step(self, tokens: torch.Tensor, state: State, source: Source) -> tuple[torch.Tensor, State]:
+        memory, features = source.memories[0], []
+        times = len(tokens) // memory.rows
+        entries = memory.values[:, 0].repeat_interleave(times, 0)  # (N, S, D)
+        keep = None if memory.keep is None else memory.keep.repeat_interleave(times, 0)
+        hidden, coverage = state.tensors["hidden"], state.tensors["coverage"].movedim(self.axis, 2)
+        for embedded in self.embedding(tokens).unbind(1):
+            scores = (entries * self.read(hidden).unsqueeze(1)).sum(2) + 5 * self.convolution(coverage)[:, 0]
+            weights = scores.softmax(1) if keep is None else scores.masked_fill(~keep, -torch.inf).softmax(1)
+            context = (weights.unsqueeze(2) * entries).sum(1)
+            coverage = coverage + weights.unsqueeze(1)
+            hidden = self.cell(torch.cat([embedded, context], 1), hidden)
+            features.append(hidden)
+        tensors = {"hidden": hidden, "coverage": coverage.movedim(2, self.axis)}
+        state = replace(state, position=state.position + tokens.shape[1], tensors=tensors)
+        return torch.stack(features, 1), state
+
+
+def coverage_model(is_declared: bool = True, axis: int = 1) -> tuple[Model, Batch]:
+    """Return a model of any encoder of text with that decoder, and its sources."""
+    settings = next(values[0] for parameter in kinds(reads=["text"]) if (values := parameter.values))
+    encoder = make(settings).encoder
+    torch.manual_seed(2)
+    return Model(encoder, CoverageDecoder(encoder.sizes.size, is_declared, axis)), sources(settings, *LENGTHS)
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("axis", [1, 2, -1])
+@pytest.mark.parametrize("beams", [1, 3])
+def test_sentences_join_whose_states_have_a_source_axis(beams: int, axis: int) -> None:
+    model, batch = coverage_model(axis=axis)
+    target = targets(6 * beams, T)
+    features = [model(repeated(alone(batch, row), beams), own) for row, own in enumerate(target.split(beams))]
+    assert not torch.allclose(features[0][:, 1:], model(repeated(alone(batch, 0), beams), target[:beams] * 0)[:, 1:])
+    running = RunningBatch(model, batch, beams, target, torch.cat(features))
+    running.join([1])
+    running.step(3)
+    running.join([0, 2])  # longer sources
+    running.step(2)
+    running.join([5])  # a shorter one
+    running.step(1)
+    running.select([3, 1])
+    running.join([1, 4])
+    running.step(4)
+    other = replace(running, members=[], done=[], state=None, source=None)
+    other.join([2, 5])
+    other.step(5)
+    running.merge(other)
+    running.step(1)
+
+
+def test_continuous_batching_of_states_with_a_source_axis_equals_decoding_alone() -> None:
+    model, batch = coverage_model()
+    requests = [
+        DecodeRequest(alone(batch, row).data[0].tolist(), Task(row, int(length))) for row, length in enumerate(LONGEST)
+    ]
+    settings = SearchSettings(beam=2)
+    expected = [decode_requests(model, [request], settings)[0] for request in requests]
+    assert_same(decode_requests(model, requests, settings, limits=BatchLimits(rows=4)), expected)
+    ensemble = Ensemble([model, model])
+    assert_same(decode_requests(ensemble, requests, settings, limits=BatchLimits(rows=4)), expected)
+
+
+@torch.no_grad()
+def test_states_that_cannot_be_joined_are_refused_in_a_sentence() -> None:
+    """Not padded at a guess: an axis may count target tokens as well."""
+    model, batch = coverage_model(is_declared=False)
+    first, second = (model.begin(model.encode(alone(batch, row))) for row in (0, 1))
+    with pytest.raises(
+        UsageError, match=r"'coverage' has the shape \[6, 1\] .* and \[1, 1\] of the other; .*`State.source_axes`"
+    ):
+        first.join(second)
+    assert len(first.join(first).tensors["coverage"]) == 2, "equal ones are joined"
+    lacking = replace(second, tensors={"hidden": second.tensors["hidden"]})
+    with pytest.raises(UsageError, match="only one of them has 'coverage'; let `begin` make all that `step` returns"):
+        first.join(lacking)
+    declared = replace(first, source_axes={"coverage": 1})
+    wider = replace(second, tensors={**second.tensors, "coverage": torch.zeros(1, 9, 2)})
+    with pytest.raises(UsageError, match=r"'coverage' has the shape \[6, 1\]"):
+        declared.join(wider)

@@ -167,7 +167,7 @@ def canonical_code(text: str) -> str:
 
 
 def code_exists(code: str) -> bool:
-    """Whether the language of a code is one of ISO 639 or the IANA registry, or for private use."""
+    """Return whether the language of a code is one of ISO 639 or the IANA registry, or for private use."""
     tag = parse_tag(code)
     if tag is None:
         return False

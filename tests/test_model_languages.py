@@ -106,6 +106,20 @@ def test_unknown_languages_are_said(data: dict[str, Path], tmp_path: Path) -> No
     assert [message for message in messages if message.startswith("languages unknown (? → ?): name them with")]
 
 
+def test_codes_that_are_kept_in_another_form_are_said(data: dict[str, Path], tmp_path: Path) -> None:
+    messages: list[str] = []
+    listen = {"report": lambda _, values: messages.append(str(values.get("text")))}
+    run = _train(tmp_path / "run", **data, languages="kor_Hang,pb", **listen)
+    assert folder_languages(run.folder).pair == ("ko", "pt-BR")
+    assert [message for message in messages if message.startswith("language ")] == [
+        "language kor_Hang: kept as ko (Korean)",
+        "language pb: kept as pt-BR (Portuguese (Brazilian))",
+    ]
+    with pytest.raises(UsageError, match=r"`languages=`: jp is not a code of ISO 639; did you mean ja \(Japanese\)"):
+        _train(tmp_path / "refused", **data, languages="ko,jp")
+    assert not (tmp_path / "refused").exists()
+
+
 def test_given_languages_hold_and_stay(data: dict[str, Path], tmp_path: Path) -> None:
     run = _train(tmp_path / "run", **data, languages="kor,en-GB")
     assert folder_languages(run.folder).pair == ("ko", "en-GB")

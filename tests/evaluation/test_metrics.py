@@ -34,7 +34,19 @@ CHINESE = ["我明天去学校。", "他昨天在家里看书。", "你喜欢吃
 
 @pytest.mark.parametrize(
     ("language", "tokenizer"),
-    [("zh", "zh"), ("zh-Hant", "zh"), ("th", "char"), ("my", "char"), ("ko", "13a"), ("de", "13a"), ("", "13a")],
+    [
+        ("zh", "zh"),
+        ("zh-Hant", "zh"),
+        ("cmn", "zh"),
+        ("zh_TW", "zh"),
+        ("yue", "zh"),
+        ("zho_Hans", "zh"),
+        ("th", "char"),
+        ("my", "char"),
+        ("ko", "13a"),
+        ("de", "13a"),
+        ("", "13a"),
+    ],
 )
 def test_bleu_splits_words_as_the_language_needs_it(language: str, tokenizer: str) -> None:
     assert bleu_tokenizer(language) == tokenizer
@@ -72,3 +84,7 @@ def test_uneven_files_are_refused() -> None:
 def test_long_lines_are_scored_without_the_slow_metric() -> None:
     long = [*OUTPUTS, "word " * 201]
     assert [score.name for score in scores(long, [[*REFERENCES, "short"]])] == ["BLEU", "chrF"]
+
+
+def test_romanised_chinese_is_split_at_spaces() -> None:
+    assert [bleu_tokenizer(language) for language in ("zh-Latn", "zh-pinyin", "sr-Latn", "kor_Hang")] == ["13a"] * 4

@@ -18,14 +18,14 @@ def main() -> None:
     """Write a line for each code of two or three letters."""
     from babel import Locale, UnknownLocaleError
 
-    from regard.data.languages import canonical_code
+    from regard.data.language_codes import canonical_code
 
     english, korean = Locale("en").languages, Locale("ko").languages
     lines = []
     for code in sorted(english):
         if not re.fullmatch("[a-z]{2,3}", code) or code in ("und", "mul", "mis", "zxx", "root"):
             continue
-        if canonical_code(code) != code:
+        if len(code) == 3 and canonical_code(code) != code:  # two letters may be an older code with a name, such as tl
             continue
         try:
             own = Locale(code).languages.get(code, "")

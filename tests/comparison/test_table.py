@@ -12,8 +12,6 @@ import regard.comparison
 from regard.cli import main
 from regard.comparison import Comparison
 
-WITHOUT = 0.0
-
 
 def _with(comparison: Comparison, system: str, gains: list[tuple[float, float]]) -> Comparison:
     """Give each run of a system a gain in BLEU over the baseline's run of the same seed, and its p-value."""

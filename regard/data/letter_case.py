@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import unicodedata
 
+from regard.data.language_codes import base_language, script_of
 from regard.data.text import nfc
 
 _INITIAL = "['’]?[^\\W\\d_][\u0300-\u036f]*"
@@ -162,22 +163,24 @@ class _Armenian(LetterCase):
 PLAIN = LetterCase()
 _TURKIC, _GREEK, _GERMAN, _DUTCH = _Turkic(), _Greek(), _German(), _Dutch()
 _LANGUAGES = {
-    **dict.fromkeys(("tr", "tur", "az", "aze", "azj", "crh", "gag", "lzz", "tly"), _TURKIC),
-    **dict.fromkeys(("kk-latn", "kaz-latn", "kaa-latn", "tt-latn", "tat-latn", "ba-latn", "bak-latn"), _TURKIC),
-    **dict.fromkeys(("el", "ell", "gre"), _GREEK),
-    **dict.fromkeys(("lt", "lit"), _Lithuanian()),
-    **dict.fromkeys(("nl", "nld", "dut"), _DUTCH),
-    **dict.fromkeys(("de", "deu", "ger"), _GERMAN),
-    **dict.fromkeys(("hy", "hye", "arm"), _Armenian()),
+    **dict.fromkeys(("tr", "az", "crh", "gag", "lzz", "tly"), _TURKIC),
+    "el": _GREEK,
+    "lt": _Lithuanian(),
+    "nl": _DUTCH,
+    "de": _GERMAN,
+    "hy": _Armenian(),
 }
-"""Languages with rules of their own; with a script, those that are written in several."""
+"""Languages with rules of their own."""
+_IN_LATIN = dict.fromkeys(("kk", "kaa", "tt", "ba"), _TURKIC)
+"""Languages that have rules of their own if their code names the Latin script, which is not the likeliest."""
 
 
 def letter_case(code: str) -> LetterCase:
-    """Return the rules of a language, whose code is written as in BCP 47 or as in OPUS-MT's >>kaz_Latn<<."""
-    language, *others = re.split("[-_]", code.lower())
-    script = next((part for part in others if len(part) == 4 and part.isalpha()), "")
-    return _LANGUAGES.get(f"{language}-{script}") or _LANGUAGES.get(language) or PLAIN
+    """Return the rules of a language, whose code may have any form, such as kk-Latn or OPUS-MT's kaz_Latn."""
+    language = base_language(code)
+    if language in _IN_LATIN and script_of(code) == "Latn":
+        return _IN_LATIN[language]
+    return _LANGUAGES.get(language, PLAIN)
 
 
 def _inserted(text: str, mark: str, place: int) -> str:

@@ -29,9 +29,11 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+MODULES = ("regard.evaluation.speed", "regard.learn.lab.worker", "regard.serving.engine", "regard.serving.prepare")
+"""Modules that `module_command` starts and that import PyTorch."""
 PREPARED = re.compile(
     r"-m regard(?! serve\b)( .*)?"
-    r"|-c .*\bfrom regard\.(?:evaluation\.speed|lab\.worker|serving\.(?:prepare|engine)) import .*"
+    rf"|-c .*\bfrom (?:{'|'.join(map(re.escape, MODULES))}) import .*"
     rf"|{re.escape(str(Path(__file__).with_name('cached.py')))} .*",
     re.DOTALL,
 )

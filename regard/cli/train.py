@@ -91,10 +91,11 @@ def train(
                 typer.echo(line)
             return
         assert out is not None, "without --dry-run there is a folder"
-        outcome = run.train_request(request, out, device, threads, report).outcome
-    if outcome.stopped is not None:
-        _exit_stopped(outcome.stopped, out, threads)
-    say(f"use it: regard {'caption' if images else 'translate'} {shlex.quote(str(out))}")
+        ended = run.train_request(request, out, device, threads, report)
+    if ended.outcome.stopped is not None:
+        _exit_stopped(ended.outcome.stopped, out, threads)
+    command = "translate" if ended.recipe.data.images is None else "caption"
+    say(f"use it: regard {command} {shlex.quote(str(out))}")
 
 
 def _exit_stopped(signal: int, out: Path, threads: int | None) -> NoReturn:

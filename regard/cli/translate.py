@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     )
     from regard.search import ConstraintEncoder, Constraints, SearchSettings
 
-NOT_STREAMED = ("nbest", "alignments", "format", "keep", "output", "resume", "input", "cluster")
+NOT_STREAMED = ("nbest", "alignments", "format", "keep", "output", "resume", "cluster")
 NOT_FOR_PAGES = ("nbest", "alignments", "format", "keep", "resume", "cluster", "column", "stream")
 SEARCH_NOT_STREAMED = ("mbr", "groups", "coverage_penalty")
 """The options that need the whole of a translation before anything is printed."""
@@ -50,6 +50,7 @@ CONDITIONS = ("prefix", "term", "forbid", "input", "column", "format", "chunk", 
 LIMITS = ("max_line", "max_required", "max_forbidden")
 """Search settings that lines are checked against before any is translated."""
 
+InputKind = Literal["text", "jsonl", "html", "xml"]
 InputFormat = Annotated[
     Literal["auto", "text", "jsonl", "html", "xml"],
     typer.Option(help="Plain lines; one JSON object per line: text, prefix, terms, forbid; a page; auto: as FILE is."),
@@ -110,15 +111,18 @@ def translate(
     options.check_output(output, "/dev/stdin" if file == "-" else file, *runs)
     model = _open_model(context, runs, device, precision, search)
     constraints = Constraints(prefix, tuple(term or ()), tuple(forbid or ()))
-    lines, parser = _input(context, model, constraints, search)
+    kind = _find_input(context)
+    lines, parser = _input(context, model, kind, constraints, search)
     total = lines.checked(parser)
     if stream:
+        _refuse_to_stream(context, kind, search)
         _stream(context, model, lines, constraints, search)
         return
     form = lines if callable(lines) else OutputFormat(format == "jsonl", nbest)
     arguments = {"nbest": nbest, "alignments": alignments or form is lines, "keep": kept, **search}
     translate_chunk = ChunkTranslator(lines.name, form, arguments, parser, lines.typed)
-    conditions = {"device": model.device, **arguments, **{name: context.params[name] for name in CONDITIONS}}
+    given = {name: context.params[name] for name in CONDITIONS}
+    conditions = {"device": model.device, **arguments, **given, "input": kind}
     with (
         _open_output(runs, output, resume, conditions) as sink,
         _chunk_results(context, translate_chunk, model, runs) as results,
@@ -235,35 +239,37 @@ def _runtime_file(context: typer.Context, runs: list[Path], device: str, precisi
     return _Model(lambda: translator, lambda: translator.search, max_line, "cpu", None, lambda: translator.languages)
 
 
-def _find_input(context: typer.Context) -> Literal["text", "jsonl", "html", "xml"]:
+def _find_input(context: typer.Context) -> InputKind:
     """Return what the input is, `auto` resolved. Raises UsageError if FILE is a text, or other options do not fit."""
-    from regard.data.file_kinds import holds_tabs, input_kind
+    from regard.data.file_kinds import input_kind
     from regard.data.text import data_path
 
-    given = context.params
-    file, is_stream = given["file"], given["file"] == "-" or given["column"] is not None
+    file = context.params["file"]
+    is_stream = file == "-" or context.params["column"] is not None
     if not is_stream and not os.path.exists(file) and not re.search(r"\.\w+$|://", file):
-        how = f"to translate a text, pipe it: echo '…' | regard translate {given['run']}"
+        how = f"to translate a text, pipe it: echo '…' | regard translate {context.params['run']}"
         raise UsageError(f"{file[:80]}: no such file; {how}")
-    if given["input"] == "auto":
-        given["input"] = "text" if is_stream else input_kind(data_path(file))
-        if given["input"] == "text" and not is_stream and holds_tabs(data_path(file)):
-            warn(f"{file}: most lines hold tabs; of pairs or a table translate one column: `cut -f1`")
-    if given["input"] in ("html", "xml") and (others := options.given_flags(context, NOT_FOR_PAGES)):
-        why = f"{file} is {given['input'].upper()}, which is translated once, and as a whole"
+    kind = context.params["input"]
+    if kind == "auto":
+        kind = "text" if is_stream else input_kind(data_path(file))
+    if kind in ("html", "xml") and (others := options.given_flags(context, NOT_FOR_PAGES)):
+        why = f"{file} is {kind.upper()}, which is translated once, and as a whole"
         raise UsageError(
             f"{', '.join(others)}: {why}; leave them out, or give --input text to translate every line as it stands"
         )
-    return cast(Literal["text", "jsonl", "html", "xml"], given["input"])
+    return cast("InputKind", kind)
 
 
 def _input(
-    context: typer.Context, model: _Model, constraints: Constraints, search: dict[str, Any]
+    context: typer.Context, model: _Model, kind: InputKind, constraints: Constraints, search: dict[str, Any]
 ) -> tuple[Lines, LineParser]:
     """Return the lines of a file and what parses them, with the limits of the model or those in `search`."""
-    file, column, kind = context.params["file"], context.params["column"], _find_input(context)
+    file = context.params["file"]
+    column = context.params["column"]
     jsonl = kind == "jsonl"
     is_file = file != "-" and Path(file).is_file()
+    if file != "-" and column is None and kind == "text" and context.params["input"] == "auto":
+        _warn_of_tabs(file)
     if context.params["cluster"] is not None and column is None and not is_file:
         raise UsageError(f"--cluster: {file} can be read only once, or is no file; give the name of a file")
     from regard.data.text import JSON_SIZE, MAX_LINE
@@ -290,6 +296,15 @@ def _input(
     return lines, LineParser(constraints, jsonl, lines.name, encoder, limits)
 
 
+def _warn_of_tabs(file: str) -> None:
+    """Warn if the lines of a file look like pairs, or like rows of a table."""
+    from regard.data.file_kinds import holds_tabs
+    from regard.data.text import data_path
+
+    if holds_tabs(data_path(file)):
+        warn(f"{file}: most lines hold tabs; of pairs or a table translate one column: `cut -f1`")
+
+
 def _constraint_encoder(run: Path, constraints: Constraints, limits: SearchSettings) -> ConstraintEncoder:
     """Load what tokenises constraints, before the model is; raises UsageError if `constraints` cannot be met."""
     from regard.data.letter_case import letter_case
@@ -302,9 +317,10 @@ def _constraint_encoder(run: Path, constraints: Constraints, limits: SearchSetti
     return encoder
 
 
-def _refuse_to_stream(context: typer.Context, search: dict[str, Any]) -> None:
+def _refuse_to_stream(context: typer.Context, kind: InputKind, search: dict[str, Any]) -> None:
     """Raise UsageError for options that need the whole of a translation."""
-    flags = options.given_flags(context, NOT_STREAMED, input="text")
+    flags = options.given_flags(context, NOT_STREAMED)
+    flags += ["--input"] if kind != "text" else []
     flags += [f"--{name.replace('_', '-')}" for name in SEARCH_NOT_STREAMED if name in search]
     flags += ["--beam"] if search.get("beam", 1) != 1 else []
     if flags:
@@ -317,7 +333,6 @@ def _stream(
     """Print each translation while it is being decoded."""
     from regard.pipeline.bulk.chunk_translator import unknown_script, unknown_script_only
 
-    _refuse_to_stream(context, search)
     translator, known, unknown = model.make(), 0, 0
     for number, line in enumerate(lines, 1):
         is_unknown, note = unknown_script(translator, lines.name, [line], number)

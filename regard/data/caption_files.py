@@ -231,8 +231,22 @@ class _FolderIndex:
 
     def _nearest(self, name: str) -> str:
         self._guesses += 1
-        near = difflib.get_close_matches(name, self._listed, 1, 0.6) if self._guesses <= SHOWN else []
+        if self._guesses > SHOWN:
+            return ""
+        parent = PurePosixPath(name).parent
+        names = list(self._listed)
+        if parent.parts and (self.folder / parent).is_dir():
+            names = [str(parent / entry.name) for entry in (self.folder / parent).iterdir()]
+        # Cameras write .JPG, and lists .jpg: such a name is nearer than that of the next image.
+        near = [other for other in names if nfc(other).casefold() == nfc(name).casefold()]
+        near += [other for other in names if _stem(other) == _stem(name)]
+        near = near or difflib.get_close_matches(name, names, 1, 0.6)
         return f"; did you mean {near[0]}?" if near else ""
+
+
+def _stem(name: str) -> str:
+    """Return a file's name without its ending, in Unicode's form NFC and without case."""
+    return nfc(PurePosixPath(name).stem).casefold()
 
 
 def _first(causes: Sequence[str]) -> list[str]:

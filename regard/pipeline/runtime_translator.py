@@ -179,7 +179,10 @@ class RuntimeTranslator:
             return None
         each, encode = constraints_of_each(constraints, count, "line"), self.model.encode_target
         if any(item.terms or item.forbid for item in each):
-            raise UsageError("terms and forbidden words need the run folder and PyTorch; a runtime file takes a prefix")
+            raise UsageError(
+                "terms and forbidden words: lines that a runtime file translates take a prefix alone; load the run "
+                "folder instead, whose lines take all constraints"
+            )
         from regard.search.constraint_text import problems_of
 
         case = self.case_reader.target

@@ -20,7 +20,7 @@ OnStep = Callable[[Beams, Any, StepResult], None]
 
 
 class DecodingModel(Protocol):
-    """All that decoding needs of a model: a `Model`, an `Ensemble` or a `PackedModel` of the native kernels.
+    """All that decoding needs of a model: a `Model` or an `Ensemble`.
 
     Sources, states and features are opaque to the search; sources and states have `select(rows)` and `join(other)`.
     """

@@ -268,6 +268,8 @@ def test_a_resumed_run_keeps_its_image_size(regard: Command, caption_options: li
     more = ["--set", "data.images.height=16", "--set", "training.updates=3"]
     done = regard("train", *base, *more, "--resume")
     assert "data.images.height was 8 and is 16 now: 8 holds, the model reads images of that size" in done.err
+    done = regard("train", "--resume", "--out", "run", "--set", "training.updates=4")
+    assert "use it: regard caption run" in done.err
     tuned = regard(
         "train", *caption_options, "--from", "run", "--set", "training.updates=2", "--out", "tuned", "--threads", 1
     )

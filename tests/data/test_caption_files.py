@@ -121,6 +121,28 @@ def test_problems_are_reported_with_their_lines(tmp_path: Path, images: Path) ->
         assert cause.startswith(start)
 
 
+@pytest.mark.parametrize(
+    ("wanted", "there", "suggested"),
+    [
+        ("IMG_1001.jpg", ("IMG_1051.jpg", "IMG_1001.JPG"), "IMG_1001.JPG"),
+        ("img_1001.jpeg", ("img_1002.jpeg", "IMG_1001.png"), "IMG_1001.png"),
+        ("Dog.png", ("dig.png", "dog.PNG"), "dog.PNG"),
+        ("in/A1.jpg", ("A2.jpg", "in/A2.jpg", "in/a1.JPG"), "in/a1.JPG"),
+    ],
+)
+def test_the_same_name_with_another_ending_or_case_is_suggested_first(
+    tmp_path: Path, wanted: str, there: tuple[str, ...], suggested: str
+) -> None:
+    folder = tmp_path / "images"
+    for name in there:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(b"")
+    _, problems = _read_text(tmp_path / "c.tsv", folder, f"{wanted}\ta caption\n")
+    with pytest.raises(DataError) as refused:
+        problems.check()
+    assert refused.value.causes[0].endswith(f"there is no image {wanted} in {folder}; did you mean {suggested}?")
+
+
 def test_problems_can_be_skipped_and_are_counted(tmp_path: Path, images: Path) -> None:
     text = "a.png\tfine\n" + "".join(f"no{i}.png\tno\n" for i in range(9)) + "b.png\t \n"
     caption_set, problems = _read_text(tmp_path / "c.tsv", images, text, skip=True)

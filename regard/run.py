@@ -20,6 +20,7 @@ from typing import Any
 
 import torch
 
+from regard.common.arguments import FUNCTION, PATH, TABLE, TEXT, THREADS, WHOLE, problems_of_types
 from regard.common.atomic import write_text
 from regard.common.errors import LineWarning, ModelFolderError, UsageError
 from regard.common.processes import torch_threads
@@ -165,6 +166,18 @@ def train(
     """
     text = {"source": source, "target": target, "pairs": pairs, "alignments": alignments, "captions": captions}
     valid = {"valid_source": valid_source, "valid_target": valid_target, "valid_pairs": valid_pairs}
+    files = {**text, **valid, "images": images, "valid_captions": valid_captions, "parent": parent}
+    files |= {} if isinstance(recipe, Recipe) else {"recipe": recipe}
+    files |= {} if WHOLE.holds(test) else {"test": test}
+    causes = problems_of_types(PATH, {"out": out})
+    causes += problems_of_types(PATH, files, optional=True)
+    causes += problems_of_types(TEXT, {"languages": languages, "preset": preset, "budget": budget}, optional=True)
+    causes += problems_of_types(WHOLE, {"seed": seed}, optional=True)
+    causes += problems_of_types(THREADS, {"threads": threads}, optional=True)
+    causes += problems_of_types(TABLE, {"settings": settings}, optional=True)
+    causes += problems_of_types(TEXT, {"device": device})
+    causes += problems_of_types(FUNCTION, {"report": report}, optional=True)
+    UsageError.raise_all(causes)
     request = TrainRequest(
         recipe=recipe if isinstance(recipe, Recipe) or recipe is None else Path(recipe),
         preset=preset,

@@ -63,8 +63,16 @@ def test_captions_keep_the_order_and_do_not_depend_on_the_batch(captioner: Capti
 
 def test_every_kind_of_image_input_is_accepted(captioner: Captioner, files: list[Path]) -> None:
     pixels = source_pixels(load_pixels(files[0], FRAME), FRAME)
-    inputs = [files[0], str(files[0]), files[0].read_bytes(), Image.open(files[0]), pixels]
+    array = np.asarray(Image.open(files[0]))
+    tensor = torch.from_numpy(array.copy()).permute(2, 0, 1)
+    inputs = [files[0], str(files[0]), files[0].read_bytes(), Image.open(files[0]), array, tensor, pixels]
     assert len({caption.text for caption in captioner.caption(inputs)}) == 1
+    for image in (array, tensor):
+        (caption,) = captioner.caption(image)
+        assert caption.text == captioner.caption(files[0])[0].text
+        assert captioner.trace(image)[0].text == captioner.trace(files[0])[0].text
+        assert captioner.score(image, "I go") == captioner.score(files[0], "I go")
+        np.testing.assert_array_equal(captioner.model_view(image), captioner.model_view(files[0]))
     assert captioner.model_view(files[0]).shape == (12, 20, 3)
     np.testing.assert_array_equal(captioner.model_view(files[0]), pixels.pixels)
 

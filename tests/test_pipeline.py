@@ -15,7 +15,7 @@ import torch
 from sacrebleu import sentence_chrf
 from small import SENTENCES, folder, pairs
 
-from regard.attention import watch
+from regard.attention import record_attention
 from regard.common.errors import LineError, LineWarning, ModelFolderError, RegardError, UsageError
 from regard.data.corpus import PairFiles, read_corpus
 from regard.data.tokenizer import Tokenizer, TokenizerSettings
@@ -100,7 +100,7 @@ def test_readings_equal_teacher_forcing_the_output_alone(translator: Translator,
     for line, translation in zip(SENTENCES, translator.translate(SENTENCES, beam=beam, readings=True), strict=True):
         source = translator.encode(line)
         ids = [translator.tokenizer.target._processor.piece_to_id(token) for token in translation.tokens]
-        with torch.inference_mode(), watch(translator.model) as watched:
+        with torch.inference_mode(), record_attention(translator.model) as watched:
             translator.model(Batch(torch.tensor([source])), torch.tensor([[BOS, *ids]]))
         assert translation.readings is not None
         assert set(translation.readings.weights) == set(watched)

@@ -15,15 +15,15 @@ from regard.common.lazy import lazy_names
 if TYPE_CHECKING:
     from regard.attention.attention import Attention
     from regard.attention.memory import Memory
-    from regard.attention.recorder import AttentionRecorder, watch
+    from regard.attention.recorder import AttentionRecorder, record_attention, watch
     from regard.attention.scores import SCORES, Score, ScoreName
 
-__all__ = ["SCORES", "Attention", "AttentionRecorder", "Memory", "Score", "ScoreName", "watch"]
+__all__ = ["SCORES", "Attention", "AttentionRecorder", "Memory", "Score", "ScoreName", "record_attention", "watch"]
 
 _MODULES = {
     "attention": ("Attention",),
     "memory": ("Memory",),
-    "recorder": ("AttentionRecorder", "watch"),
+    "recorder": ("AttentionRecorder", "record_attention", "watch"),
     "scores": ("SCORES", "Score", "ScoreName"),
 }
 

@@ -38,6 +38,8 @@ class Attention(nn.Module):
     one head, a score that has a matrix between them. Raises ConfigurationError if the heads do not divide the size.
     """
 
+    is_recorded = True  # by `watch`
+
     def __init__(
         self,
         role: str,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -10,8 +11,13 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+from regard.attention.torch_attention import is_torch_attention, torch_attention_recorded
+from regard.common.arguments import describe
+from regard.common.errors import UsageError
 from regard.common.shapes import Float, Tensor
 
+ROLES = ("encoder", "decoder", "cross")
+_SHOWN = 3  # classes of attention that nothing here records
 _RECORDERS: ContextVar[tuple[AttentionRecorder, ...]] = ContextVar("recorders", default=())
 
 
@@ -55,17 +61,78 @@ def watch(
     """Record all attention weights of `model` while the block runs: `with watch(model) as readings: …`.
 
     The weights are computed beside the same kernel, so the outputs are unchanged to the bit. `model` may be part of a
-    model, such as a single `Attention`. With `gradients` the weights stay in the autograd graph. `role` restricts the
-    recording to the attentions of that role ("encoder", "decoder" or "cross"). `scores`: record what softmax makes the
+    model, such as a single `Attention`, and any model of PyTorch's own `nn.MultiheadAttention`, as in `nn.Transformer`.
+    With `gradients` the weights stay in the autograd graph. `role` restricts the recording to the attentions of that
+    role ("encoder", "decoder" or "cross"), which those of PyTorch do not have. `scores`: record what softmax makes the
     weights of instead; −∞: what a query does not see.
+
+    Raises UsageError for a model without such attention; warns if the block recorded nothing.
     """
+    if not isinstance(model, nn.Module):
+        inner = getattr(model, "model", None)
+        remedy = "; give its `.model`" if isinstance(inner, nn.Module) else ""
+        raise UsageError(f"watch: wanted a module of PyTorch, got {describe(model)}{remedy}")
+    check_role(role)
+    if not any(map(_is_recorded, model.modules())):
+        subject = f"watch: {type(model).__name__} has no attention that can be recorded"
+        raise UsageError(subject + _other_attention(model))
+    with record_attention(model, gradients, role, scores) as recorder:
+        yield recorder
+    if not recorder:
+        warnings.warn(_why_nothing(model, role), stacklevel=3)
+
+
+def check_role(role: object) -> None:
+    """Raise UsageError for what is no role of attention, nor None."""
+    if not (role is None or (isinstance(role, str) and role in ROLES)):
+        raise UsageError(f"`role=`: wanted {', '.join(ROLES)} or None, got {describe(role)}")
+
+
+def _is_recorded(module: nn.Module) -> bool:
+    return getattr(module, "is_recorded", False) is True or is_torch_attention(module)
+
+
+def _other_attention(model: nn.Module) -> str:
+    """Return the end of a message: what is recorded, and the classes in a model that call themselves attention."""
+    wanted = ": wanted Regard's Attention or PyTorch's nn.MultiheadAttention"
+    others = dict.fromkeys(type(m).__name__ for m in model.modules() if "attention" in type(m).__name__.lower())
+    if not others:
+        return wanted
+    return (
+        f"{wanted}, got {', '.join([*others][:_SHOWN])}; ask such a model for its weights itself (those of Hugging "
+        'Face: attn_implementation="eager" when it is loaded, output_attentions=True when it is called)'
+    )
+
+
+def _why_nothing(model: nn.Module, role: str | None) -> str:
+    """Return why a block may have recorded nothing."""
+    modules = [module for module in model.modules() if _is_recorded(module)]
+    if role is not None and not any(getattr(module, "role", None) == role for module in modules):
+        return f"watch recorded nothing: {type(model).__name__} has no attention of the role {role}"
+    return (
+        f"watch recorded nothing: no forward pass of {type(model).__name__} called its attention in this thread while "
+        "the block ran; call the model in the block"
+    )
+
+
+@contextmanager
+def record_attention(
+    model: nn.Module, gradients: bool = False, role: str | None = None, scores: bool = False
+) -> Iterator[AttentionRecorder]:
+    """Record as `watch` does, whether the model has attention or not."""
     modules = {module: name for name, module in model.named_modules()}
     if role is not None:
         modules = {module: name for module, name in modules.items() if getattr(module, "role", None) == role}
     recorder = AttentionRecorder(modules, gradients, scores)
     token = _RECORDERS.set((*_RECORDERS.get(), recorder))
+
+    def record(module: nn.Module, weights: Tensor, scores: Tensor) -> None:
+        if recorder in active_recorders(module):  # not in another thread
+            recorder.record(module, weights, scores)
+
     try:
-        yield recorder
+        with torch_attention_recorded(modules, record):
+            yield recorder
     finally:
         _RECORDERS.reset(token)
 

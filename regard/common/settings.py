@@ -169,7 +169,7 @@ def _excerpt(value: Any) -> str:
     """Return how a value is written, shortened."""
     try:
         text = repr(value)
-    except (ValueError, RecursionError):  # Python writes no number of more than 4,300 digits
+    except Exception:  # of any class: the object is somebody else's, or a number of more than 4,300 digits
         return f"{type(value).__name__} that is too long to be written"
     return text if len(text) <= 80 else f"{text[:60]}… ({len(text):,} characters)"
 

@@ -17,6 +17,7 @@ from typing import Any
 import torch
 from sacrebleu import __version__ as sacrebleu_version
 
+from regard.common.arguments import FUNCTION, NUMBER, PATH, TABLE, TEXT, THREADS, WHOLE, describe, problems_of_types
 from regard.common.errors import DataError, RegardError, UsageError
 from regard.common.version import __version__
 from regard.comparison.breakdowns import breakdowns
@@ -124,6 +125,7 @@ def compare(
     Repeat an interrupted call, and it continues where it stopped. Raises UsageError or DataError, with all causes,
     before anything is trained; TrainingError if training cannot continue; Interrupted if a signal stopped training.
     """
+    UsageError.raise_all(_type_problems(locals()))
     named = runs.items() if isinstance(runs, Mapping) else (("", path) for path in runs)
     request = CompareRequest(
         _files(files),
@@ -140,6 +142,37 @@ def compare(
         ter,
     )
     return compare_request(request, Path(out), device, threads, report)
+
+
+def _type_problems(given: Mapping[str, Any]) -> list[str]:
+    """Return a sentence for each argument of `compare` that is of another type."""
+
+    def pick(*names: str) -> dict[str, Any]:
+        return {name: given[name] for name in names}
+
+    causes = problems_of_types(PATH, pick("out"))
+    for name in ("runs", "presets"):
+        paths = given[name]
+        if isinstance(paths, (str, bytes)) or not isinstance(paths, (Sequence, Mapping)):
+            causes.append(f"`{name}=`: wanted a list of paths, got {describe(paths)}")
+            continue
+        values = paths.values() if isinstance(paths, Mapping) else paths
+        causes += [cause for path in values for cause in problems_of_types(PATH, {name: path})]
+    hypotheses = problems_of_types(TABLE, pick("hypotheses"), optional=True)
+    if given["hypotheses"] is not None and not hypotheses:
+        hypotheses = [c for path in given["hypotheses"].values() for c in problems_of_types(PATH, {"hypotheses": path})]
+    causes += hypotheses
+    causes += problems_of_types(TABLE, pick("settings"), optional=True)
+    causes += problems_of_types(NUMBER, pick("minutes"), optional=True)
+    causes += problems_of_types(WHOLE, pick("updates", "tokens", "beam"), optional=True)
+    causes += problems_of_types(THREADS, pick("threads"), optional=True)
+    causes += problems_of_types(WHOLE, pick("seeds", "seed"))
+    causes += problems_of_types(TEXT, pick("baseline", "device"))
+    causes += problems_of_types(FUNCTION, pick("report"), optional=True)
+    for name, path in given["files"].items():
+        paths = path if name == "test_target" and isinstance(path, (list, tuple)) else [path]
+        causes += [cause for item in paths for cause in problems_of_types(PATH, {name: item}, optional=True)]
+    return causes
 
 
 def _files(options: Mapping[str, str | Path | Sequence[str | Path] | None]) -> Files:

@@ -1,16 +1,18 @@
 """Image files: decode JPEG, PNG, WebP, GIF and BMP, resize to what a model takes, and apply augmentation.
 
-Y rows and X columns of pixels; an image in memory is (Y, X, 3), red, green and blue from 0 to 255.
+Y rows and X columns of pixels; an image in memory is (Y, X, 3), red, green and blue from 0 to 255. Images from other
+people's Python, `as_image` takes or refuses by one rule.
 """
 
 from __future__ import annotations
 
 import io
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +26,7 @@ from PIL.PngImagePlugin import PngImageFile
 from PIL.WebPImagePlugin import WebPImageFile
 from pydantic import Field
 
+from regard.common.arguments import describe
 from regard.common.errors import DataError
 from regard.common.reading import file_bytes
 from regard.common.settings import COUNT, SIDE, Settings
@@ -33,6 +36,9 @@ from regard.data.text import did_you_mean
 Pixels = npt.NDArray[np.uint8]
 Size = tuple[int, int]  # rows, columns
 Box = tuple[int, int, int, int]  # top, left, bottom, right
+ImageSource = str | os.PathLike[str] | bytes | Image.Image
+CHANNELS = (1, 3, 4)
+"""Numbers of channels of an array or tensor: grey; red, green, blue; and transparency."""
 
 SUFFIXES = (".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp")
 """File name endings of images; the format of a file is recognised by its first bytes."""
@@ -219,6 +225,103 @@ def source_pixels(pixels: Pixels, image_size: ImageSizeSettings) -> SourcePixels
     )
 
 
+def as_images(images: Any) -> list[Any]:
+    """Return an image or several as a list, whatever they are: one is a path, bytes, or anything with pixels."""
+    is_one = isinstance(images, (str, bytes, bytearray, memoryview, Mapping, os.PathLike, Image.Image, SourcePixels))
+    if is_one or _is_array(images) or hasattr(images, "read") or not isinstance(images, Iterable):
+        return [images]
+    return list(images)
+
+
+def as_image(value: Any, name: str) -> ImageSource:
+    """Return an image from other people's Python as a path, the bytes of a file, or an image of Pillow.
+
+    Arrays hold whole numbers from 0 to 255 (uint8), those of NumPy as (Y, X), (Y, X, 1), (Y, X, 3) or (Y, X, 4),
+    tensors as (Y, X), (1, Y, X), (3, Y, X) or (4, Y, X). Raises DataError for anything else, with how to convert it.
+    """
+    if isinstance(value, str) and (not value or "\0" in value):
+        raise DataError(f"{name}: {value[:40]!r} is no path; give the path of an image file")
+    if isinstance(value, (str, bytes, os.PathLike, Image.Image)):
+        return value
+    if isinstance(value, (bytearray, memoryview)):
+        return bytes(value)
+    if _is_array(value):
+        return _from_array(value, name)
+    wanted = "wanted a path, the bytes of an image file, an image of Pillow, or an array of pixels (uint8)"
+    remedy = ""
+    if hasattr(value, "read"):
+        remedy = "; give its content: file.read()"
+    elif isinstance(value, (list, tuple)):
+        remedy = "; give all images in one flat list, pixels as numpy.asarray(pixels, dtype='uint8')"
+    raise DataError(f"{name}: {wanted}, got {describe(value)}{remedy}")
+
+
+def _is_array(value: Any) -> bool:
+    """Return whether a value is an array of any package: it has a shape, and NumPy can read it."""
+    return isinstance(value, torch.Tensor) or (hasattr(value, "__array__") and hasattr(value, "shape"))
+
+
+def _from_array(value: Any, name: str) -> Image.Image:
+    """Return the pixels of an array or tensor. Raises DataError, with how to convert it."""
+    is_tensor = isinstance(value, torch.Tensor)
+    kind = f"a tensor ({value.dtype})" if is_tensor else f"an array ({getattr(value, 'dtype', type(value).__name__)})"
+    got = f"{name}: got {kind} of shape {tuple(value.shape)}"
+    try:
+        array = value.detach().cpu().to_dense().numpy() if is_tensor else np.asarray(value)
+    except Exception as problem:  # of any class, such as that of a quantised tensor, or of another package's array
+        raise DataError(f"{got}, which NumPy cannot read ({problem}); convert it to uint8") from None
+    wanted = "(Y, X) or (3, Y, X)" if is_tensor else "(Y, X) or (Y, X, 3)"
+    if array.ndim == 4:
+        raise DataError(f"{got}, a batch of images; give them as a list of single ones: list(images)")
+    if array.ndim not in (2, 3):
+        hint = "; the content of a file is given as bytes: array.tobytes()" if array.ndim == 1 else ""
+        raise DataError(f"{got}; wanted the pixels of an image, {wanted}{hint}")
+    if 0 in array.shape:
+        raise DataError(f"{got}, which has no pixels; give another image")
+    if array.ndim == 3:
+        array = _channels_last(array, is_tensor, got)
+    if array.dtype != np.uint8:
+        raise DataError(f"{got} with {_conversion(array, is_tensor)}")
+    pixels = np.ascontiguousarray(array[..., 0] if array.shape[2:] == (1,) else array)
+    return Image.fromarray(pixels)
+
+
+def _channels_last(array: npt.NDArray[Any], is_tensor: bool, got: str) -> npt.NDArray[Any]:
+    """Return an array of three axes with its channels last. Raises DataError if they are elsewhere, or could be."""
+    first = array.shape[0] in CHANNELS
+    last = array.shape[2] in CHANNELS
+    if is_tensor and first and last:
+        raise DataError(f"{got}, whose channels could be the first axis or the last; give an array of NumPy, (Y, X, 3)")
+    if first if is_tensor else last:
+        return array.transpose(1, 2, 0) if is_tensor else array
+    if first or last:
+        move = "tensor.permute(2, 0, 1)" if is_tensor else "array.transpose(1, 2, 0)"
+        order = "first, (3, Y, X)" if is_tensor else "last, (Y, X, 3)"
+        raise DataError(f"{got}; wanted its channels {order}: {move}")
+    raise DataError(f"{got}; wanted 1, 3 or 4 channels as its {'first' if is_tensor else 'last'} axis")
+
+
+def _conversion(array: npt.NDArray[Any], is_tensor: bool) -> str:
+    """Return the range of values that are no uint8, what was wanted, and how they are converted."""
+    wanted = "wanted whole numbers from 0 to 255 (uint8)"
+    convert = ".to(torch.uint8)" if is_tensor else ".astype('uint8')"
+    if array.dtype == np.bool_:
+        return f"truth values; {wanted}: image{convert} * 255"
+    if not (np.issubdtype(array.dtype, np.integer) or np.issubdtype(array.dtype, np.floating)):
+        return f"values of another kind; {wanted}"
+    low, high = float(array.min()), float(array.max())
+    values = f"values from {low:g} to {high:g}; {wanted}"
+    if not (np.isfinite(low) and np.isfinite(high)):
+        return f"{values}: replace what is not finite"
+    if low < 0:
+        return f"{values}: undo the normalisation of the pixels, then convert to uint8"
+    if np.issubdtype(array.dtype, np.floating) and high <= 1:
+        return f"{values}: multiply by 255 and convert to uint8, (image * 255).round(){convert}"
+    if high <= 255:
+        return f"{values}: convert to uint8, image{'.round()' * (array.dtype.kind == 'f')}{convert}"
+    return f"{values}: scale them to 255, then convert to uint8"
+
+
 def read_bytes(path: Path, max_pixels: int) -> bytes:
     """Read an image file. Raises DataError if it is missing, empty, or too large to hold at most `max_pixels`."""
     try:
@@ -239,12 +342,11 @@ def read_bytes(path: Path, max_pixels: int) -> bytes:
     return data
 
 
-def load_pixels(
-    source: str | Path | bytes | Image.Image, image_size: ImageSizeSettings, name: str | None = None
-) -> Pixels:
+def load_pixels(source: ImageSource, image_size: ImageSizeSettings, name: str | None = None) -> Pixels:
     """Load an image as pixels of the size that `image_size` asks for, (Y, X, 3). Raises DataError if it is unusable."""
-    if isinstance(source, (str, Path)):
-        name, source = name or str(source), read_bytes(Path(source), image_size.max_pixels)
+    if isinstance(source, (str, os.PathLike)):
+        name = name or str(source)
+        source = read_bytes(Path(source), image_size.max_pixels)
     name = name or "the image"
     if isinstance(source, bytes):
         source = decode_image(source, name, image_size, (image_size.height, image_size.width))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from regard.attention import watch
+from regard.attention import record_attention
 from regard.common.shapes import Float, Tensor
 from regard.data.batch import TrainingBatch
 from regard.data.vocabulary import PAD
@@ -17,7 +17,7 @@ def attention_entropy(model: Model, batch: TrainingBatch) -> dict[str, float]:
 
     0: all weight on one entry; log S: the same weight on each of S entries.
     """
-    with watch(model) as readings:
+    with record_attention(model) as readings:
         model(Batch(batch.source, batch.source_keep), batch.target_in)
     target_keep, other_keep = batch.target_out != PAD, {"encoder": _source_keep(model, batch)}
     return {

@@ -22,7 +22,16 @@ from regard.models.interface import (
     top_tokens,
 )
 from regard.models.pretrained import load_pretrained
-from regard.models.registry import DECODERS, ENCODERS, ModelSettings, build, count_parameters, device_of, select_device
+from regard.models.registry import (
+    DECODERS,
+    ENCODERS,
+    ModelSettings,
+    build,
+    check_device,
+    count_parameters,
+    device_of,
+    select_device,
+)
 
 __all__ = [
     "DECODERS",
@@ -39,6 +48,7 @@ __all__ = [
     "SourceInput",
     "State",
     "build",
+    "check_device",
     "count_parameters",
     "ctranslate2_obstacles",
     "device_of",

@@ -153,6 +153,15 @@ def device_of(model: torch.nn.Module) -> torch.device:
     return next(model.parameters()).device
 
 
+def check_device(name: str) -> str:
+    """Return the device of a name such as cuda:1, or the best one for `auto`. Raises UsageError if it is absent."""
+    kind, _, number = name.partition(":")
+    device = select_device(kind)
+    if number and not (number.isdecimal() and (kind != "cuda" or int(number) < torch.cuda.device_count())):
+        raise UsageError(f"`device={name}`: there is no device of this number")
+    return f"{device}:{number}" if number else device
+
+
 def select_device(name: str) -> str:
     """The device to compute on: cpu, cuda or mps; `auto` takes the best one here. Raises UsageError if it is absent."""
     available = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available(), "cpu": True}

@@ -8,6 +8,7 @@ from dataclasses import replace
 from itertools import islice
 from typing import Any, NamedTuple
 
+from regard.common.arguments import describe
 from regard.common.errors import LineWarning, UsageError, repetition_note
 from regard.data.casing import LANGUAGE_CODE, CaseReader, KnownCase
 from regard.data.letter_case import LetterCase
@@ -34,8 +35,11 @@ class _Outcome(NamedTuple):
 def checked_keep(keep: Keep, is_plain: bool, free: Sequence[bool]) -> Keep:
     """Return what is kept in lines that are free of constraints: nothing if more is asked for than a translation.
 
-    Raises UsageError for patterns then, and for patterns of lines with constraints.
+    Raises UsageError for patterns then, for patterns of lines with constraints, and for what are no patterns.
     """
+    is_list = isinstance(keep, Sequence) and not isinstance(keep, (str, bytes))
+    if not (isinstance(keep, bool) or (is_list and all(isinstance(pattern, str) for pattern in keep))):
+        raise UsageError(f"`keep=`: wanted True, False, or a list of patterns, got {describe(keep)}")
     if not ((is_plain and all(free)) or isinstance(keep, bool)):
         raise UsageError("patterns of what to keep go with the best translation alone: leave nbest and the like out")
     return is_plain and keep

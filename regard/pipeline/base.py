@@ -18,6 +18,7 @@ from regard.data.tokenizer import Tokenizer
 from regard.data.vocabulary import Vocabulary
 from regard.model_folder import FolderSettings, ModelFolder
 from regard.models import Ensemble, Model, SourceInput, source_length
+from regard.pipeline.translation import check_nbest
 from regard.runtime.engine import DecodeRequest, Engine
 from regard.search import (
     ConstraintEncoder,
@@ -91,17 +92,17 @@ class BasePipeline:
         No output is empty: a model may learn that from few lines, and training data without an empty side never say so.
         """
         chosen: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
-        chosen["min_length"] = max(1, chosen.get("min_length", self.settings.search.min_length))
+        own = self.settings.search
+        given = SearchSettings.parse({**own.model_dump(), **chosen}, "search")
+        chosen["min_length"] = max(1, given.min_length)
         if chosen.get("sample") and not chosen.get("mbr") and "beam" not in chosen:
             chosen["beam"] = nbest
-        own = self.settings.search
-        if any(chosen.get(name, getattr(own, name)) != getattr(own, name) for name in ("length_penalty", "sample")):
+        if any(getattr(given, name) != getattr(own, name) for name in ("length_penalty", "sample")):
             chosen.setdefault("score_threshold", None)  # it was learnt from scores of another kind
-        settings = SearchSettings.parse({**self.settings.search.model_dump(), **chosen}, "search")
+        settings = SearchSettings.parse({**own.model_dump(), **chosen}, "search")
         if settings.coverage_penalty and not self.cross_attention():
             raise UsageError("coverage_penalty: this model has no attention over its source; leave it at 0")
-        if not 1 <= nbest <= settings.beam:
-            raise UsageError(f"nbest: wanted 1 to {settings.beam} (the beam), got {nbest}; lower it, or widen the beam")
+        check_nbest(nbest, settings.beam)
         return settings
 
     def _per_source(

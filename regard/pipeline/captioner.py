@@ -3,32 +3,41 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import torch
-from PIL import Image
 from typing_extensions import Unpack
 
 from regard.attention.alignment import Readings, cell_edges
 from regard.attention.alignment_choice import AlignmentChoice
-from regard.common.errors import DataError
-from regard.data.images import ImageSizeSettings, SourcePixels, load_pixels, source_pixels
+from regard.common.arguments import FLAG, problems_of_types
+from regard.common.errors import DataError, UsageError
+from regard.data.images import (
+    ImageSizeSettings,
+    ImageSource,
+    SourcePixels,
+    as_image,
+    as_images,
+    load_pixels,
+    source_pixels,
+)
 from regard.data.vocabulary import EOS
 from regard.pipeline.base import BasePipeline, read_side
-from regard.pipeline.translation import last_layer, result_html
+from regard.pipeline.translation import as_text, last_layer, result_html
 from regard.runtime.engine import DecodeRequest
 from regard.search import NO_CONSTRAINTS, Constraints, Hypothesis, SearchOptions, SearchSettings
 from regard.search.forced_decoding import ForcedDecoding, force_decode
 from regard.search.search_steps import SearchStep
 
-ImageInput = str | Path | bytes | Image.Image | SourcePixels
-"""An image: a file's path or content, a Pillow image, or pixels that are resized already."""
+ImageInput = ImageSource | bytearray | npt.NDArray[np.uint8] | torch.Tensor | SourcePixels
+"""An image: a file's path or content, a Pillow image, pixels as an array or a tensor (uint8; `as_image` says how they
+lie), or pixels that are resized already."""
 IMAGES_AT_ONCE = 256
 """Images whose pixels are in memory as tensors at the same time."""
 Region = tuple[float, float, float, float]
@@ -84,7 +93,8 @@ class Captioner(BasePipeline):
         settings. `readings` come from teacher forcing the token ids that were found. Raises DataError, with all causes,
         for images that cannot be used, and UsageError for options that contradict each other or the model.
         """
-        loaded = self._load_images([images] if isinstance(images, ImageInput) else list(images))
+        UsageError.raise_all(problems_of_types(FLAG, {"readings": readings}))
+        loaded = self._load_images(as_images(images))
         settings = self._search_settings(nbest, search)
         self.engine.evaluate()
         per_image = self._per_source(constraints, len(loaded), settings, "image")
@@ -114,7 +124,11 @@ class Captioner(BasePipeline):
 
     def score(self, image: ImageInput, target: str) -> float:
         """Return the log-probability of a given caption, end of sentence included."""
-        (loaded,), ids = self._load_images([image]), self.tokenizer.target.encode(target)
+        (loaded,) = self._load_images([image])
+        ids = self.tokenizer.target.encode(as_text(target, "target"))
+        most = self.settings.search.max_whole
+        if len(ids) > most:
+            raise UsageError(f"`target=`: has {len(ids):,} tokens, and a caption is scored up to {most:,}; shorten it")
         return float(force_decode(self._model, [loaded.tensor()], [ids], with_attention=False)[0].log_probs.sum())
 
     def model_view(self, image: ImageInput) -> npt.NDArray[np.uint8]:
@@ -130,14 +144,17 @@ class Captioner(BasePipeline):
 
     def _load_images(self, images: Sequence[ImageInput]) -> list[SourcePixels]:
         """Decode and resize images. Raises DataError with all causes."""
+        if not images:
+            raise DataError("there is no image to caption: got an empty list; give one, or several")
         loaded, causes = list[SourcePixels](), list[str]()
         for number, image in enumerate(images, 1):
             if isinstance(image, SourcePixels):
                 loaded.append(image)
                 continue
             try:
-                name = None if isinstance(image, (str, Path)) else f"image {number}"
-                loaded.append(source_pixels(load_pixels(image, self.image_size, name), self.image_size))
+                source = as_image(image, f"image {number}")
+                name = None if isinstance(source, (str, os.PathLike)) else f"image {number}"
+                loaded.append(source_pixels(load_pixels(source, self.image_size, name), self.image_size))
             except DataError as problem:
                 causes += problem.causes
         DataError.raise_all(causes)

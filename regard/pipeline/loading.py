@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
@@ -12,8 +13,9 @@ from regard.attention import Attention
 from regard.attention.alignment_choice import AlignmentChoice
 from regard.common.errors import UsageError
 from regard.model_folder import ALIGNMENT, FolderSettings, ModelFolder, load_alignment, load_folder
-from regard.models import Ensemble
+from regard.models import Ensemble, check_device
 from regard.pipeline.captioner import Captioner
+from regard.pipeline.opening import check_folders
 from regard.pipeline.translator import Translator
 from regard.runtime.engine import Engine, EngineName, Precision
 
@@ -30,7 +32,9 @@ def load(folder: Folders, device: str = "cpu", precision: Precision = "float32",
     missing or damaged, UsageError if this machine or model lacks the device, precision or engine, or the models share
     no vocabulary.
     """
-    if not isinstance(folder, (str, Path)):
+    check_folders(folder, device, precision, engine)
+    device = check_device(device)
+    if not isinstance(folder, (str, os.PathLike)):
         folders = [Path(item) for item in folder]
         if not folders:
             raise UsageError("no model to load; give at least one folder")

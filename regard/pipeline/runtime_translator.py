@@ -9,13 +9,14 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from regard.common.arguments import FLAG, PATH, THREADS, problems_of_types
 from regard.common.errors import LineError, LineWarning, UsageError, repetition_note
 from regard.data.casing import CaseReader
 from regard.data.familiar import Familiar
 from regard.data.given_words import given_words
 from regard.pipeline.around_spans import Keep, checked_keep, translate_around_spans
 from regard.pipeline.doubts import Doubts
-from regard.pipeline.translation import SPLIT, Translation, as_texts
+from regard.pipeline.translation import SPLIT, Translation, as_text, as_texts, check_nbest
 from regard.runtime.model import Options, RuntimeHypothesis, RuntimeLine, RuntimeModel, available_cores
 from regard.search.line_constraints import NO_CONSTRAINTS, Constraints, constraints_of_each
 
@@ -47,7 +48,11 @@ class RuntimeTranslator:
 
     def __init__(self, path: str | Path, threads: int | None = None) -> None:
         """Open a runtime file. `threads`: to translate with; one per core if not given."""
-        self.model, self.threads = RuntimeModel(path), threads or available_cores()
+        causes = problems_of_types(PATH, {"path": path})
+        causes += problems_of_types(THREADS, {"threads": threads}, optional=True)
+        UsageError.raise_all(causes)
+        self.model = RuntimeModel(path)
+        self.threads = threads or available_cores()
         if ablations := self.model.card.get("warnings"):
             warnings.warn(f"{path}: trained for an experiment, not for use: {'; '.join(ablations)}", stacklevel=2)
 
@@ -110,6 +115,7 @@ class RuntimeTranslator:
         run folder, LineError for lines that cannot be translated.
         """
         lines = as_texts(texts)
+        UsageError.raise_all(problems_of_types(FLAG, {"alignments": alignments, "readings": readings}))
         if alignments and not self.model.has_attention:
             raise UsageError("this model has no attention, so it has no alignments to extract; leave `alignments` out")
         options = self._options(nbest, search)
@@ -139,10 +145,11 @@ class RuntimeTranslator:
         self, text: str, constraints: Constraints = NO_CONSTRAINTS, **search: Unpack[SearchOptions]
     ) -> Iterator[str]:
         """Yield the translation of a line as it is decoded, greedily, word by word."""
-        if constraints != NO_CONSTRAINTS:
+        (checked,) = constraints_of_each(constraints, 1, "line")
+        if checked != NO_CONSTRAINTS:
             raise UsageError("a runtime file streams without constraints; translate the line, or use the run folder")
         greedy: SearchOptions = {"beam": 1}
-        yield from self.model.stream(as_texts([text])[0], self._options(1, {**search, **greedy}))
+        yield from self.model.stream(as_text(text), self._options(1, {**search, **greedy}))
 
     def trace(
         self, text: str, constraints: Constraints = NO_CONSTRAINTS, **search: Unpack[SearchOptions]
@@ -153,7 +160,7 @@ class RuntimeTranslator:
         """
         options = self._options(1, search)
         options.attention, options.trace = 2, 1
-        (line,) = self.model.translate(as_texts([text]), options, self._prefixes(constraints, 1, search))
+        (line,) = self.model.translate([as_text(text)], options, self._prefixes(constraints, 1, search))
         if len(line.parts) > 1:
             raise UsageError(SPLIT)
         if not line.source:
@@ -166,7 +173,7 @@ class RuntimeTranslator:
 
     def encode(self, text: str) -> list[int]:
         """Tokenise a line as the model reads it: token ids, end of sentence last."""
-        return self.model.encode(text)
+        return self.model.encode(as_text(text))
 
     def _prefixes(
         self, constraints: Constraints | Sequence[Constraints], count: int, search: SearchOptions
@@ -203,8 +210,7 @@ class RuntimeTranslator:
             chosen = {name: getattr(settings, name) for name in _SHARED}
         for name, value in chosen.items():  # the library checks their bounds
             setattr(options, name, -1 if value is None else value)
-        if not 1 <= nbest <= options.beam:
-            raise UsageError(f"nbest: wanted 1 to {options.beam} (the beam), got {nbest}; lower it, or widen the beam")
+        check_nbest(nbest, options.beam)
         options.nbest, options.threads = nbest, self.threads
         return options
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Sized
 from dataclasses import dataclass, field, replace
 from html import escape
 from typing import TYPE_CHECKING, Any
 
 from regard.attention.alignment_choice import AlignmentChoice as AlignmentChoice
+from regard.common.arguments import TEXT, WHOLE, describe, excerpt, problems_of_types
 from regard.common.errors import UsageError
 from regard.data.given_words import GivenWords, to_given
 from regard.data.sentences import has_spaces
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from regard.pipeline.doubts import Doubts
 
 
+SHOWN = 20
+"""Most objects that are no texts, of which each is named."""
 SPLIT = "the line is split, and its parts are translated by themselves; give one sentence, or a shorter one"
 """Why the search of a line cannot be recorded."""
 
@@ -62,10 +65,58 @@ class Translation:
 
 def as_texts(texts: Any) -> list[str]:
     """Return a text or several as a list. Raises UsageError, with all causes, for what is no text."""
+    if isinstance(texts, Mapping) or getattr(texts, "ndim", 1) != 1:
+        raise UsageError(f"texts: wanted a text or a list of texts, got {describe(texts)}; give its texts in one list")
     items: list[Any] = [texts] if isinstance(texts, (str, bytes)) or not isinstance(texts, Iterable) else list(texts)
-    wrong = ((number, item) for number, item in enumerate(items, 1) if not isinstance(item, str))
-    UsageError.raise_all(f"text {number} is {item!r:.40} ({type(item).__name__}); give texts" for number, item in wrong)
+    wrong = [(number, item) for number, item in enumerate(items, 1) if not isinstance(item, str)]
+    rest = [f"… and {len(wrong) - SHOWN:,} more"] if len(wrong) > SHOWN else []
+    causes = [f"text {number} is {excerpt(item)}; give texts" for number, item in wrong[:SHOWN]]
+    UsageError.raise_all([*causes, *rest])
     return items
+
+
+def as_text(text: Any, name: str = "") -> str:
+    """Return one text, the argument of this name if it is not the source. Raises UsageError for what is none."""
+    if name:
+        UsageError.raise_all(problems_of_types(TEXT, {name: text}))
+    return as_texts([text])[0]
+
+
+def as_token_ids(ids: Any, vocabulary: Sized, name: str = "target") -> list[int]:
+    """Return token ids as whole numbers. Raises UsageError for what a vocabulary has not."""
+    wanted = f"`{name}=`: wanted a text, or token ids from 0 to {len(vocabulary) - 1:,}"
+    if isinstance(ids, (bytes, Mapping)) or not isinstance(ids, Iterable) or getattr(ids, "ndim", 1) != 1:
+        raise UsageError(f"{wanted}, got {describe(ids)}")
+    items = [item.item() if hasattr(item, "item") else item for item in ids]
+    for item in items:
+        if not WHOLE.holds(item) or not 0 <= item < len(vocabulary):
+            raise UsageError(f"{wanted}, got {describe(item)} among them")
+    return [int(item) for item in items]
+
+
+def as_rows_of_ids(rows: Any, vocabulary: Sized) -> list[list[int]]:
+    """Return several targets as token ids. Raises UsageError for what is none of them."""
+    try:
+        targets = list(rows)
+    except TypeError:
+        raise UsageError(f"`targets=`: wanted a list of token ids for each source, got {describe(rows)}") from None
+    return [as_token_ids(target, vocabulary, "targets") for target in targets]
+
+
+def check_nbest(nbest: Any, beam: int) -> None:
+    """Raise UsageError for a number of hypotheses that a search of this beam has not."""
+    if not (WHOLE.holds(nbest) and 1 <= nbest <= beam):
+        got = nbest if WHOLE.holds(nbest) else describe(nbest)
+        raise UsageError(f"nbest: wanted 1 to {beam} (the beam), got {got}; lower it, or widen the beam")
+
+
+def check_readings(readings: Any) -> None:
+    """Raise UsageError for what is no readings."""
+    from regard.attention.alignment import Readings
+
+    if not isinstance(readings, Readings):
+        how = "give those of a translation: translate(…, readings=True)[0].readings"
+        raise UsageError(f"`readings=`: wanted attention readings, got {describe(readings)}; {how}")
 
 
 def result_html(text: str, score: float, readings: Readings | None) -> str:
@@ -76,6 +127,7 @@ def result_html(text: str, score: float, readings: Readings | None) -> str:
 
 def last_layer(readings: Readings) -> AlignmentChoice:
     """Return the default choice: the mean of the last layer's heads. Raises UsageError if there is no attention."""
+    check_readings(readings)
     if not (layers := readings.layers()):
         raise UsageError(
             "this model has no attention (model.decoder.kind = no_attention), so it has no alignments to extract or "

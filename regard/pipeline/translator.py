@@ -11,6 +11,8 @@ from itertools import islice
 from typing_extensions import Unpack
 
 from regard.attention.alignment import Link, Readings, extract_links
+from regard.attention.recorder import check_role
+from regard.common.arguments import FLAG, problems_of_types
 from regard.common.errors import LineError, UsageError
 from regard.data.casing import CaseReader
 from regard.data.given_words import given_words
@@ -21,7 +23,17 @@ from regard.pipeline.around_spans import Keep, checked_keep, translate_around_sp
 from regard.pipeline.base import BasePipeline, read_side
 from regard.pipeline.doubts import Doubts
 from regard.pipeline.line_splitter import LineSplitter
-from regard.pipeline.translation import SPLIT, Translation, as_texts, join_parts, last_layer
+from regard.pipeline.translation import (
+    SPLIT,
+    Translation,
+    as_rows_of_ids,
+    as_text,
+    as_texts,
+    as_token_ids,
+    check_readings,
+    join_parts,
+    last_layer,
+)
 from regard.runtime.engine import DecodeRequest
 from regard.search import NO_CONSTRAINTS, Constraints, Hypothesis, SearchOptions, SearchSettings, is_complete
 from regard.search.forced_decoding import ForcedDecoding, force_decode
@@ -71,6 +83,7 @@ class Translator(BasePipeline):
         UsageError, with all causes, for options that contradict each other or the model.
         """
         lines = as_texts(texts)
+        UsageError.raise_all(problems_of_types(FLAG, {"alignments": alignments, "readings": readings}))
         settings = self._search_settings(nbest, search)
         self.engine.evaluate()
         each = self._per_source(constraints, len(lines), settings, "line")
@@ -128,7 +141,7 @@ class Translator(BasePipeline):
         settings = self._search_settings(1, {**search, **greedy})
         self.engine.evaluate()
         (checked,) = self._per_source(constraints, 1, settings, "line")
-        _check_lengths([text], settings)
+        _check_lengths([as_text(text)], settings)
         segments, last = self._segments(text, 0, checked, settings), ""
         stream = self._segment_increments(segments, settings)
         for before, increments in zip(("", *(segment.text for segment in segments)), stream, strict=False):
@@ -147,7 +160,7 @@ class Translator(BasePipeline):
         settings = self._search_settings(1, search)
         self.engine.evaluate()
         (checked,) = self._per_source(constraints, 1, settings, "line")
-        _check_lengths([text], settings)
+        _check_lengths([as_text(text)], settings)
         segments = self._segments(text, 0, checked, settings)
         if len(segments) > 1:
             raise UsageError(SPLIT)
@@ -169,12 +182,21 @@ class Translator(BasePipeline):
         `targets` are token ids without end of sentence. `role`: only attention of this role ("encoder", "decoder" or
         "cross"). Raises LineError for pairs so long that their weights would not fit into memory.
         """
-        rows, limits = [self.encode(source) for source in sources], self.settings.search
+        check_role(role)
+        rows = [self.encode(source) for source in as_texts(sources)]
+        targets = as_rows_of_ids(targets, self.tokenizer.target)
+        if len(rows) != len(targets):
+            raise UsageError(f"`targets=`: got {len(targets)} for {len(rows)} sources; give one for each")
+        self._check_pairs(rows, targets)
+        return self._read(rows, targets, role)
+
+    def _check_pairs(self, rows: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> None:
+        """Raise LineError for pairs so long that their weights would not fit into memory."""
+        limits = self.settings.search
         most = max(limits.max_whole, 2 * (limits.longest_source or 0))
         sizes = [max(len(source), len(target)) for source, target in zip(rows, targets, strict=True)]
         limit = f"tokens, and a pair is read whole, up to {most:,} tokens; give its sentences in lines of their own"
         LineError.raise_all((index, f"has {size:,} {limit}") for index, size in enumerate(sizes) if size > most)
-        return self._read(rows, targets, role)
 
     @cached_property
     def case_reader(self) -> CaseReader:
@@ -188,15 +210,22 @@ class Translator(BasePipeline):
 
     def encode(self, text: str) -> list[int]:
         """Tokenise a line as the model reads it: token ids, end of sentence last."""
-        return [*self.tokenizer.source.encode(text), EOS]
+        return [*self.tokenizer.source.encode(as_text(text)), EOS]
 
     def score(self, source: str, target: str | Sequence[int]) -> float:
-        """Return the log-probability of a given target (text, or token ids), end of sentence included."""
-        ids = self.tokenizer.target.encode(target) if isinstance(target, str) else target
-        return float(force_decode(self._model, [self.encode(source)], [ids], with_attention=False)[0].log_probs.sum())
+        """Return the log-probability of a given target (text, or token ids), end of sentence included.
+
+        Raises LineError for a pair that is too long for that.
+        """
+        vocabulary = self.tokenizer.target
+        ids = vocabulary.encode(target) if isinstance(target, str) else as_token_ids(target, vocabulary)
+        encoded = self.encode(source)
+        self._check_pairs([encoded], [ids])
+        return float(force_decode(self._model, [encoded], [ids], with_attention=False)[0].log_probs.sum())
 
     def align(self, readings: Readings) -> list[Link]:
         """Extract word links from readings, by the chosen layer and head. Raises UsageError without attention."""
+        check_readings(readings)
         choice = self.choice or last_layer(readings)
         return extract_links(readings.words(choice.layer, choice.head, choice.shifted).weights, choice.symmetry)
 
@@ -342,7 +371,7 @@ def whole_too_long(tokens: int, max_whole: int, why: str) -> str:
 
 def _check_lengths(lines: Sequence[str], settings: SearchSettings) -> None:
     """Raise LineError for lines of more characters than are allowed."""
-    long = (index for index, line in enumerate(as_texts(lines)) if len(line) > settings.max_line)
+    long = (index for index, line in enumerate(lines) if len(line) > settings.max_line)
     LineError.raise_all((index, too_long(settings.max_line)) for index in long)
 
 

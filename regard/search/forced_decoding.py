@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from regard.attention import Attention, watch
+from regard.attention import Attention, record_attention
 from regard.common.shapes import Array
 from regard.data.batch import pad
 from regard.data.vocabulary import BOS, EOS
@@ -88,8 +88,10 @@ def _decode_batch(
     decoder: DecodingModel = model
     device = model.device
     target_in, target_out = pad([[BOS, *ids] for ids in targets])[0], pad([[*ids, EOS] for ids in targets])[0]
-    recorders: Any = [watch(model, role=role, scores=s) if with_attention else nullcontext({}) for s in (False, True)]
-    with recorders[0] as weights, recorders[1] as scores:
+    records: list[Any] = [nullcontext({})] * 2
+    if with_attention:
+        records = [record_attention(model, role=role, scores=wants_scores) for wants_scores in (False, True)]
+    with records[0] as weights, records[1] as scores:
         source = decoder.encode(Batch.of(sources, device))
         features, _ = decoder.step(target_in.to(device), decoder.begin(source), source)
     log_probs = decoder.project(features).float().log_softmax(-1).gather(2, target_out.to(device)[..., None])[..., 0]

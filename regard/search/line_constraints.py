@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
+from regard.common.arguments import TEXT, describe, problems_of_types
 from regard.common.errors import UsageError
 
 
@@ -27,9 +29,29 @@ NO_CONSTRAINTS = Constraints()
 def constraints_of_each(constraints: Constraints | Sequence[Constraints], count: int, unit: str) -> list[Constraints]:
     """Return the constraints of each of `count` sources (`unit`: line or image).
 
-    Raises UsageError if they are not as many.
+    Raises UsageError, with all causes, if they are not as many, or are no constraints.
     """
-    each = [constraints] * count if isinstance(constraints, Constraints) else list(constraints)
+    is_one = isinstance(constraints, Constraints)
+    is_text = isinstance(constraints, (str, bytes))
+    if is_text or not (is_one or isinstance(constraints, Sequence)):
+        wanted = "`constraints=`: wanted Constraints, or a list with those of each"
+        raise UsageError(f"{wanted} {unit}, got {describe(constraints)}")
+    given = [constraints] if isinstance(constraints, Constraints) else list(constraints)
+    UsageError.raise_all(dict.fromkeys(cause for item in given for cause in _type_problems(item)))
+    each = [replace(item, terms=tuple(item.terms), forbid=tuple(item.forbid)) for item in given]
+    each = each * count if is_one else each
     if len(each) != count:
         raise UsageError(f"constraints: got {len(each)} for {count} {unit}s; give one for each {unit}, or one for all")
     return each
+
+
+def _type_problems(item: Any) -> list[str]:
+    """Return what is of another type in the constraints of one line."""
+    if not isinstance(item, Constraints):
+        return [f"`constraints=`: wanted Constraints, got {describe(item)}"]
+    problems = problems_of_types(TEXT, {"prefix": item.prefix})
+    for name, texts in (("terms", item.terms), ("forbid", item.forbid)):
+        is_list = isinstance(texts, (list, tuple, set, frozenset))
+        if not (is_list and all(isinstance(text, str) for text in texts)):
+            problems.append(f"`{name}=`: wanted a tuple of texts, got {describe(texts)}")
+    return problems

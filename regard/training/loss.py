@@ -14,7 +14,7 @@ import torch
 from torch import nn
 from torch.autograd.function import once_differentiable
 
-from regard.attention import watch
+from regard.attention import record_attention
 from regard.common.shapes import Bool, Float, Int, Tensor
 from regard.data.batch import TrainingBatch
 from regard.data.vocabulary import PAD
@@ -91,9 +91,9 @@ class Objective(nn.Module):
             cross: Mapping[str, Tensor] = {}
             if self.guide is not None and batch.links is not None:
                 layer = self.model.get_submodule(self.guide.layer)
-                guided = stack.enter_context(watch(layer, gradients=True))
+                guided = stack.enter_context(record_attention(layer, gradients=True))
             if self.doubly_stochastic:
-                cross = stack.enter_context(watch(self.model, gradients=True, role="cross"))
+                cross = stack.enter_context(record_attention(self.model, gradients=True, role="cross"))
             features: Tensor = self.model(Batch(batch.source, batch.source_keep), batch.target_in).flatten(0, 1)
         features = features if kept is None else features.index_select(0, kept)
         divergence: Tensor | None = None

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import struct
 import zlib
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,7 +15,7 @@ from albums import noise
 from PIL import Image, ImageOps
 
 from regard.common.errors import DataError
-from regard.data.images import ImageSizeSettings, load_pixels, source_pixels
+from regard.data.images import ImageSizeSettings, as_image, as_images, load_pixels, source_pixels
 
 ORIGINAL_SIZE = ImageSizeSettings(height=0, width=0)
 
@@ -222,3 +224,104 @@ def test_blank_images_are_grey_and_keep_their_size(tmp_path: Path) -> None:
     assert pixels.shape == blank.shape == (20, 15, 3)
     assert len(np.unique(pixels)) > 1
     assert np.unique(blank).tolist() == [128]
+
+
+# Images from other people's Python
+
+
+def drawn(seed: int, *shape: int) -> np.ndarray[Any, np.dtype[np.uint8]]:
+    return np.random.default_rng(seed).integers(0, 256, shape, dtype=np.uint8)
+
+
+GREY = drawn(1, 7, 9)
+RGB = drawn(2, 7, 9, 3)
+RGB[0, 0] = 0
+RGB[1, 1] = 255
+RGBA = drawn(3, 7, 9, 4)
+
+
+def rgb_of(source: Any) -> Any:
+    """Return an image's pixels as Pillow converts them."""
+    image = as_image(source, "it")
+    assert isinstance(image, Image.Image)
+    return np.asarray(image.convert("RGB"))
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        (RGB, RGB),
+        (GREY, np.repeat(GREY[..., None], 3, 2)),
+        (GREY[..., None], np.repeat(GREY[..., None], 3, 2)),
+        (RGBA, RGBA[..., :3]),
+        (RGB[::-1, ::2], RGB[::-1, ::2]),
+        (drawn(4, 3, 5, 3), drawn(4, 3, 5, 3)),
+        (torch.from_numpy(RGB).permute(2, 0, 1), RGB),
+        (torch.from_numpy(GREY), np.repeat(GREY[..., None], 3, 2)),
+        (torch.from_numpy(GREY)[None], np.repeat(GREY[..., None], 3, 2)),
+        (torch.from_numpy(RGBA).permute(2, 0, 1), RGBA[..., :3]),
+    ],
+    ids=[
+        "RGB",
+        "grey",
+        "grey with an axis",
+        "RGBA",
+        "a view",
+        "three rows",
+        *("tensor " + c for c in ("RGB", "YX", "L", "RGBA")),
+    ],
+)
+def test_arrays_and_tensors_of_bytes_are_images(source: Any, expected: Any) -> None:
+    np.testing.assert_array_equal(rgb_of(source), expected)
+
+
+@pytest.mark.parametrize(
+    ("source", "because"),
+    [
+        (RGB / 255, r"an array \(float64\) of shape \(7, 9, 3\) with values from 0.* to 1; wanted whole numbers from 0 to 255 "
+         r"\(uint8\): multiply by 255 and convert to uint8, \(image \* 255\)\.round\(\)\.astype\('uint8'\)"),
+        (torch.from_numpy(RGB).permute(2, 0, 1) / 255, r"a tensor \(torch\.float32\).* \(image \* 255\)\.round\(\)\.to\(torch\.uint8\)"),
+        (RGB.astype(np.float32), r"values from 0 to 255; .*: convert to uint8, image\.round\(\)\.astype\('uint8'\)"),
+        (RGB.astype(np.int64), r"values from 0 to 255; .*: convert to uint8, image\.astype\('uint8'\)"),
+        ((RGB / 128.0) - 1, r"values from -1 to .*: undo the normalisation"),
+        (RGB.astype(np.uint16) * 257, "values from 0 to 65535; .*: scale them to 255"),
+        (np.full((4, 4, 3), np.nan), "values from nan to nan; .*: replace what is not finite"),
+        (RGB > 9, r"truth values; wanted whole numbers from 0 to 255 \(uint8\): image\.astype\('uint8'\) \* 255"),
+        (RGB.astype(complex), "values of another kind; wanted whole numbers"),
+        (RGB.transpose(2, 0, 1), r"of shape \(3, 7, 9\); wanted its channels last, \(Y, X, 3\): array\.transpose\(1, 2, 0\)"),
+        (torch.from_numpy(RGB), r"of shape \(7, 9, 3\); wanted its channels first, \(3, Y, X\): tensor\.permute\(2, 0, 1\)"),
+        (torch.zeros(3, 8, 3, dtype=torch.uint8), "channels could be the first axis or the last"),
+        (RGB[None], r"of shape \(1, 7, 9, 3\), a batch of images; give them as a list of single ones: list\(images\)"),
+        (drawn(5, 7, 9, 2), "wanted 1, 3 or 4 channels as its last axis"),
+        (torch.zeros(5, 9, 9, dtype=torch.uint8), "wanted 1, 3 or 4 channels as its first axis"),
+        (RGB.ravel(), r"of shape \(189,\); wanted the pixels of an image, \(Y, X\) or \(Y, X, 3\); .*array\.tobytes\(\)"),
+        (np.uint8(3), r"of shape \(\); wanted the pixels"),
+        (RGB[:0], r"of shape \(0, 9, 3\), which has no pixels"),
+        (np.array([None, "a"], dtype=object).reshape(1, 2), "values of another kind"),
+        (io.BytesIO(b"x"), r"got <_io\.BytesIO .*; give its content: file\.read\(\)"),
+        (None, "wanted a path, the bytes of an image file, an image of Pillow, or an array of pixels .*, got None"),
+        ([RGB, RGB], "got a list of 2; give all images in one flat list"),
+        ({"bytes": b""}, "got a dict of 1"),
+        ("", "'' is no path"),
+        ("a\0b.png", "is no path"),
+    ],
+)  # fmt: skip
+def test_other_objects_are_refused_with_how_to_convert_them(source: Any, because: str) -> None:
+    with pytest.raises(DataError, match=f"^it: .*{because}"):
+        as_image(source, "it")
+
+
+def test_content_of_files_of_any_type_of_bytes_is_taken(tmp_path: Path) -> None:
+    Image.fromarray(RGB).save(tmp_path / "a.png")
+    content = (tmp_path / "a.png").read_bytes()
+    for source in (content, bytearray(content), memoryview(content)):
+        assert as_image(source, "it") == content
+
+
+@pytest.mark.parametrize(
+    ("images", "count"),
+    [(RGB, 1), (torch.from_numpy(RGB), 1), (RGB[None], 1), ("a.png", 1), (b"x", 1), (None, 1), ({}, 1), ([], 0)]
+    + [([RGB, "a.png"], 2), ((RGB,), 1), (iter(["a", "b"]), 2), (io.BytesIO(), 1)],
+)
+def test_one_image_is_told_from_several(images: Any, count: int) -> None:
+    assert len(as_images(images)) == count

@@ -8,7 +8,7 @@ import pytest
 import torch
 from laws.models import make, pairs
 
-from regard.attention import watch
+from regard.attention import record_attention
 from regard.data.batch import Example, collate
 from regard.data.vocabulary import EOS
 from regard.evaluation.entropy import attention_entropy
@@ -24,7 +24,7 @@ def test_entropy_is_the_mean_over_the_tokens_of_each_sentence_alone(settings: Mo
     sums: dict[str, list[float]] = {}
     for example in EXAMPLES:
         alone = collate([example])
-        with watch(model) as readings, torch.no_grad():
+        with record_attention(model) as readings, torch.no_grad():
             model(Batch(alone.source, None), alone.target_in)
         for name, weights in readings.items():
             for row in weights.transpose(1, 2).flatten(0, 1):  # (tokens, H, S)

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from laws.searching import greedy
-from regard.attention import Attention, watch
+from regard.attention import Attention, record_attention
 from regard.data.batch import Example, TrainingBatch, collate, pad, pad_images
 from regard.data.vocabulary import BOS, EOS
 from regard.models import Batch, Model, ModelSettings, build
@@ -131,7 +131,7 @@ def best_head(model: Model, task: Task) -> float:
     roles = {name: module.role for name, module in model.named_modules() if isinstance(module, Attention)}
     for string in task.unseen():
         target = torch.tensor([[BOS, *task.target(string)]])
-        with watch(model) as readings:
+        with record_attention(model) as readings:
             model(task.source_batch([string]), target)
         expected = torch.tensor([task.aligned_source(t, len(string)) for t in range(len(task.target(string)))])
         for name in (name for name in readings if roles[name] == "cross"):

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from laws.models import alone, entry_keep, in_turn, kinds, make, pairs, sources
-from regard.attention import Attention, watch
+from regard.attention import Attention, record_attention
 from regard.data.vocabulary import BOS
 from regard.models import Model, ModelSettings
 from regard.search import SearchSettings, Task, decode
@@ -43,7 +43,7 @@ def test_readings_of_winners_equal_teacher_forcing_each_alone(
     )
     assert min(map(len, winners)) >= 2
     for sentence, ids, S, forced in zip(rows, winners, entry_keep(model, data).sum(1).tolist(), results, strict=True):
-        with watch(model) as expected:
+        with record_attention(model) as expected:
             features = model(sentence, torch.tensor([[BOS, *ids]]))
         assert set(forced.weights) == set(forced.roles) == set(expected)
         assert forced.grid == model.encode(sentence).grid
@@ -62,7 +62,7 @@ def test_readings_of_winners_equal_teacher_forcing_each_alone(
 def test_padding_gets_weights_of_exactly_zero(settings: ModelSettings) -> None:
     model, data = make(settings), sources(settings, 6, 1, 4)
     targets = torch.tensor([[BOS, 5, 6, 7], [BOS, 6, 5, 4], [BOS, 7, 7, 5]])
-    with watch(model) as readings:
+    with record_attention(model) as readings:
         model(data, targets)
     roles = {name: module.role for name, module in model.named_modules() if isinstance(module, Attention)}
     for name, weights in readings.items():

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from laws.models import alone, entries, entry_keep, kinds, make, pairs, sentences, sources, targets
 from laws.searching import beam, greedy
-from regard.attention import Attention, watch
+from regard.attention import Attention, record_attention
 from regard.data.batch import pad
 from regard.data.vocabulary import BOS, EOS
 from regard.models import Model, ModelSettings
@@ -34,12 +34,12 @@ def test_watching_changes_no_output_to_the_bit(settings: ModelSettings) -> None:
     batch = sources(settings, *LENGTHS)
     source, penalty = model.encode(batch), LengthPenalty(1.0)
     plain = [model(batch, target), greedy(model, source, longest, penalty), beam(model, source, longest, 3, penalty)]
-    with watch(model) as readings:
+    with record_attention(model) as readings:
         assert torch.equal(model(batch, target), plain[0])
     assert set(readings) == set(roles(model)), "every attention is recorded"
-    with watch(model):
+    with record_attention(model):
         assert greedy(model, source, longest, penalty) == plain[1]
-    with watch(model):
+    with record_attention(model):
         assert beam(model, source, longest, 3, penalty) == plain[2]
     recorded = {name: weights.clone() for name, weights in readings.items()}
     assert torch.equal(model(batch, target), plain[0])
@@ -58,7 +58,7 @@ def test_watching_changes_no_gradient_to_the_bit(settings: ModelSettings) -> Non
         return list(torch.autograd.grad(features.square().sum(), trainable))
 
     plain = gradients()
-    with watch(model):
+    with record_attention(model):
         watched = gradients()
     assert all(torch.equal(expected, actual) for expected, actual in zip(plain, watched, strict=True))
 
@@ -69,10 +69,10 @@ def test_readings_of_a_batch_equal_those_of_each_sentence_alone(settings: ModelS
     model, lengths, batch = make(settings), [5, T, 3, 6], sources(settings, *LENGTHS)
     rows = targets(4, T).tolist()
     target, _ = pad([row[:n] for row, n in zip(rows, lengths, strict=True)])
-    with watch(model) as together:
+    with record_attention(model) as together:
         model(batch, target)
     for row, (source_keep, n) in enumerate(zip(entry_keep(model, batch), lengths, strict=True)):
-        with watch(model) as own:
+        with record_attention(model) as own:
             model(alone(batch, row), target[row : row + 1, :n])
         target_keep = torch.arange(T) < n
         for name, role in roles(model).items():
@@ -96,9 +96,9 @@ def test_readings_of_a_batch_equal_those_of_each_sentence_alone(settings: ModelS
 def test_readings_step_by_step_equal_those_of_all_at_once(settings: ModelSettings) -> None:
     model, target = make(settings), targets(4, T)
     source = model.encode(sources(settings, *LENGTHS))
-    with watch(model) as whole:
+    with record_attention(model) as whole:
         model.step(target, model.begin(source), source)
-    with watch(model) as stepwise:
+    with record_attention(model) as stepwise:
         state = model.begin(source)
         for portion in target.split([1, 3, 1, 2], 1):
             _, state = model.step(portion, state, source)
@@ -117,9 +117,9 @@ def test_readings_of_a_greedy_search_equal_teacher_forcing_its_output(settings: 
     model, sentence = make(settings, ends=0.05), alone(sources(settings, *LENGTHS), 3)
     model.decoder.output.bias[EOS] -= 5
     source = model.encode(sentence)
-    with watch(model) as searched:
+    with record_attention(model) as searched:
         (best,) = greedy(model, source, torch.tensor([6]), LengthPenalty(1.0))
-    with watch(model) as forced:
+    with record_attention(model) as forced:
         model(sentence, torch.tensor([[BOS, *best.ids]]))
     assert len(best.ids) >= 1
     for name in searched:
@@ -130,7 +130,7 @@ def test_readings_of_a_greedy_search_equal_teacher_forcing_its_output(settings: 
 def test_another_model_is_not_recorded() -> None:
     for parameter in kinds():
         model, unwatched = make(parameter.values[0], 1), make(parameter.values[0], 2)
-        with watch(model) as readings:
+        with record_attention(model) as readings:
             unwatched(sources(parameter.values[0], *LENGTHS), targets(4, T))
         assert len(readings) == 0
 
@@ -141,9 +141,9 @@ def test_beams_that_share_a_source_have_readings_of_their_own() -> None:
         model, target = make(parameter.values[0]), targets(8, T)
         source = model.encode(sources(parameter.values[0], *LENGTHS))
         rows = torch.arange(4).repeat_interleave(2)
-        with watch(model) as shared:
+        with record_attention(model) as shared:
             model.step(target, model.begin(source).select(rows), source)
-        with watch(model) as separate:
+        with record_attention(model) as separate:
             model.step(target, model.begin(source.select(rows)), source.select(rows))
         for name in shared:
             torch.testing.assert_close(shared[name], separate[name], rtol=0, atol=1e-4)
@@ -186,7 +186,7 @@ def test_readings_of_a_transformer_equal_those_computed_by_hand() -> None:
     decoder = TransformerDecoderSettings(layers=1, size=16, heads=2, feedforward=24, dropout=0.0, norm="pre")
     model = make(ModelSettings(encoder=encoder, decoder=decoder, share="none"))
     w, target = {name: p.detach() for name, p in model.named_parameters()}, targets(4, T)
-    with watch(model) as readings:
+    with record_attention(model) as readings:
         outputs = model.encoder(BATCH).outputs
         model(BATCH, target)
     for row, S in enumerate(entries(BATCH)):

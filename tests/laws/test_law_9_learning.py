@@ -12,7 +12,7 @@ from broad import broad
 
 from laws.covering import ENCODERS_BY_INPUT
 from laws.learning import SYMBOLS, TASKS, Colours, Task, accuracy, best_head, trained
-from regard.attention import SCORES, Attention, watch
+from regard.attention import SCORES, Attention, record_attention
 from regard.common.settings import Settings
 from regard.data.vocabulary import BOS
 from regard.models import DECODERS, ENCODERS, ModelSettings, build
@@ -130,7 +130,7 @@ def test_a_cosine_without_a_factor_learns_with_weights_that_stay_even(task: Task
     model = trained(ModelSettings(encoder=TEXT_ENCODER, decoder=decoder, share="none"), task, 600, 5e-3)
     assert accuracy(model, task) >= 0.95
     for string in task.unseen():
-        with watch(model) as readings:
+        with record_attention(model) as readings:
             model(task.source_batch([string]), torch.tensor([[BOS, *task.target(string)]]))
         assert readings
         for weights in readings.values():

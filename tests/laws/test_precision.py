@@ -7,7 +7,7 @@ import torch
 from limits import seeds
 
 from laws.models import kinds, make, pairs, sources, targets, tensors_of
-from regard.attention import watch
+from regard.attention import record_attention
 from regard.models import Model, ModelSettings
 
 LENGTHS = (6, 1, 4)
@@ -31,11 +31,11 @@ def test_bfloat16_is_close_and_recurrent_states_stay_float32(settings: ModelSett
 @pytest.mark.parametrize("settings", kinds())
 def test_watching_changes_nothing_in_bfloat16_either(settings: ModelSettings) -> None:
     model, target, batch = make(settings), targets(3, 6), sources(settings, *LENGTHS)
-    with watch(model) as exact:
+    with record_attention(model) as exact:
         model(batch, target)
     with torch.autocast("cpu", torch.bfloat16):
         plain = model(batch, target)
-        with watch(model) as readings:
+        with record_attention(model) as readings:
             assert torch.equal(model(batch, target), plain)
     for name, weights in readings.items():
         sums = weights.float().sum(-1)

@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from laws.models import batched, entry_keep, kinds, make
 from torch import Tensor
 
-from regard.attention import Attention, watch
+from regard.attention import Attention, record_attention
 from regard.data.batch import Example, TrainingBatch
 from regard.data.vocabulary import EOS, PAD
 from regard.models import Batch, Model, ModelSettings
@@ -369,7 +369,7 @@ def test_the_objective_with_rdrop_equals_its_formula_over_two_passes(settings: M
 def doubly_stochastic_penalty(model: Model, batch: TrainingBatch) -> float:
     """Equation 14 of Show, Attend and Tell, sentence by sentence and entry by entry."""
     penalties = []
-    with torch.no_grad(), watch(model) as readings:
+    with torch.no_grad(), record_attention(model) as readings:
         model(Batch(batch.source, batch.source_keep), batch.target_in)
     keep = entry_keep(model, Batch(batch.source, batch.source_keep))
     attentions = {

@@ -1,0 +1,80 @@
+"""Arguments from other people's Python: what is of another type is named in a sentence, before it is used."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import Any
+
+MAX_THREADS = 1024
+_MAX_NAME, _MAX_PATH = 255, 4096  # bytes of a file's name, and of a path, that file systems take
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of argument: what messages call it, and whether a value is one."""
+
+    words: str
+    holds: Callable[[Any], bool]
+
+
+def _is_path(value: Any) -> bool:
+    """Return whether a file could be called so: neither empty nor with NUL, nor longer than file systems take."""
+    path = os.fspath(value) if isinstance(value, (str, os.PathLike)) else b""
+    if not isinstance(path, str) or not path or "\0" in path:
+        return False
+    encoded = path.encode("utf-8", "replace")
+    return len(encoded) <= _MAX_PATH and all(len(name) <= _MAX_NAME for name in encoded.split(b"/"))
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, Integral) and not isinstance(value, bool)
+
+
+def _is_flag(value: Any) -> bool:
+    return isinstance(value, bool) or (type(value).__module__ == "numpy" and str(value) in ("True", "False"))
+
+
+PATH = Kind("a path", _is_path)
+TEXT = Kind("a text", lambda value: isinstance(value, str))
+WHOLE = Kind("a whole number", _is_whole)
+NUMBER = Kind("a number", lambda value: isinstance(value, Real) and not isinstance(value, bool))
+FLAG = Kind("True or False", _is_flag)
+TABLE = Kind("a dictionary", lambda value: isinstance(value, Mapping))
+FUNCTION = Kind("a function", callable)
+THREADS = Kind(
+    f"a number of threads, from 1 to {MAX_THREADS:,}", lambda value: _is_whole(value) and 1 <= value <= MAX_THREADS
+)
+
+
+def problems_of_types(kind: Kind, arguments: Mapping[str, Any], optional: bool = False) -> list[str]:
+    """Return a sentence for each argument that is not of this kind, nor None if they are `optional`."""
+    return [
+        f"`{name}=`: wanted {kind.words}, got {describe(value)}"
+        for name, value in arguments.items()
+        if not (kind.holds(value) or (optional and value is None))
+    ]
+
+
+def describe(value: Any) -> str:
+    """Describe an object of any kind in a few words: its beginning and type, or the size of what holds others."""
+    name = type(value).__name__
+    if value is None:
+        return "None"
+    shape = getattr(value, "shape", None)
+    if isinstance(shape, tuple) and shape:
+        return f"{name} of shape {tuple(shape)}"
+    if isinstance(value, (list, tuple, set, frozenset, Mapping)):
+        return f"a {name} of {len(value)}"
+    return excerpt(value)
+
+
+def excerpt(value: Any) -> str:
+    """Return how an object is written, shortened, with its type."""
+    name = type(value).__name__
+    try:
+        return f"{value!r:.40} ({name})"
+    except Exception:  # of any class: the object is somebody else's
+        return f"an object ({name})"

@@ -177,5 +177,8 @@ export interface Familiar {
   most: number;
 }
 
+/** Return what is wrong with the parsed card of a runtime file, a sentence for each cause; `load` throws an Error that holds them. */
+export function cardFlaws(card: unknown): string[];
+
 /** Return whether token ids have more pairs of neighbours that no line of training has than is allowed; false if nothing is known. Pairs with −1 do not count. */
 export function hasUnseen(familiar: Familiar | undefined, ids: number[]): boolean;

@@ -79,12 +79,10 @@ class RuntimeTranslator:
 
     @cached_property
     def doubts(self) -> Doubts:
-        """Tells which sentences the model has not learnt; damaged pairs of tokens are left out with a warning."""
-        model, familiar = self.model, None
-        try:
-            familiar = Familiar(**card) if (card := model.card["familiar"]) else None
-        except (TypeError, ValueError) as problem:
-            warnings.warn(f"{model.path}, familiar: {problem}; lines are not compared with it", stacklevel=2)
+        """Tells which sentences the model has not learnt."""
+        model = self.model
+        card = model.card["familiar"]
+        familiar = Familiar(**card) if card else None
         return Doubts(lambda text: model.encode(text)[:-1], lambda ids: model.tokens(ids, False), familiar)
 
     @cached_property

@@ -13,9 +13,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from regard.common.errors import LineError, ModelFolderError, RegardError, UsageError
+from regard.common.errors import ConfigurationError, LineError, ModelFolderError, RegardError, UsageError
 from regard.common.reading import parse_json
 from regard.data.copy_tokens import COPY_CHARACTERS
+from regard.data.familiar import Familiar
 from regard.runtime.native import declare, kernels, typed
 from regard.search.search_steps import Candidate, Fate, SearchStep
 
@@ -228,8 +229,71 @@ def _read_card(path: Path, content: bytes) -> dict[str, Any]:
     except (ValueError, TypeError) as problem:
         raise ModelFolderError(f"{path}: its card is no table ({problem}); export the model again") from None
     flaws = [f"{path}: its card, {name[:50]}: {flaw}" for name, value in card.items() if (flaw := _flaw(name, value))]
+    flaws = flaws or [f"{path}: its card, {flaw}" for flaw in (*_search_flaws(card["search"]), *_familiar_flaws(card))]
     ModelFolderError.raise_all(flaws[:20], f"{path}: export the model again")
     return card
+
+
+_BOUNDS: dict[str, tuple[float, float]] = {
+    "beam": (1, 250),
+    "no_repeat_ngram": (0, 100_000),
+    "max_extra": (1, 10_000),
+    "min_length": (0, 10_000),
+    **dict.fromkeys(("max_line", "max_whole", "max_required", "max_forbidden", "longest_source"), (1, 10**9)),
+    "seed": (0, 2**63 - 1),
+    "length_penalty": (0, 10),
+    "max_ratio": (0.01, 100),
+    "diversity": (0, 1_000),
+    "line_sentences": (0, 10**9),
+    "score_threshold": (-(10**9), 0),
+}
+_FRACTIONS = ("length_penalty", "max_ratio", "diversity", "line_sentences", "score_threshold")
+_USUAL: dict[str, tuple[Any, ...]] = {
+    **dict.fromkeys(("longest_source", "line_sentences", "score_threshold", "max_length", "top_k", "top_p"), (None,)),
+    "sample": (False,),
+    "mbr": (False,),
+    "groups": (1,),
+    "temperature": (1,),
+    "coverage_penalty": (0,),
+    "split": ("auto", "on", "off"),
+}
+"""Search settings that are right whatever the others are; those with other values are asked of `SearchSettings`."""
+
+
+def _is_usual(name: str, value: Any) -> bool:
+    """Return whether a search setting of a card is certainly right."""
+    if any(value == usual and isinstance(value, bool) == isinstance(usual, bool) for usual in _USUAL.get(name, ())):
+        return type(value) is not float or name in ("temperature", "coverage_penalty")
+    low, high = _BOUNDS.get(name, (1, 0))
+    return type(value) in ((int, float) if name in _FRACTIONS else (int,)) and low <= value <= high
+
+
+def _search_flaws(search: dict[str, Any]) -> tuple[str, ...]:
+    """Return what is wrong with the search settings of a card; usual ones do not load pydantic, which takes long."""
+    if all(_is_usual(name, value) for name, value in search.items()):
+        return ()
+    from regard.search.settings import SearchSettings
+
+    try:
+        SearchSettings.parse(search, "search")
+    except ConfigurationError as problem:
+        return tuple(cause.partition("; known are ")[0] for cause in problem.causes)
+    return ()
+
+
+def _familiar_flaws(card: dict[str, Any]) -> list[str]:
+    """Return what is wrong with the pairs of tokens that a card says are familiar."""
+    familiar = card["familiar"]
+    wrong = set(familiar) ^ {"pairs", "most"} if familiar else set()
+    if wrong:
+        return [f"familiar: wanted `pairs` and `most`, got {', '.join(sorted(familiar))[:60]}"]
+    if familiar and not (type(familiar["pairs"]) is str and type(familiar["most"]) is int):
+        return ["familiar: wanted `pairs` as a text and `most` as a whole number"]
+    try:
+        Familiar(**familiar) if familiar else None
+    except ValueError as problem:
+        return [f"familiar: {problem}"]
+    return []
 
 
 def _flaw(name: str, value: Any) -> str:
@@ -325,7 +389,7 @@ class RuntimeModel:
     def score_threshold(self, options: Options) -> float:
         """Return the score below which a translation is doubtful; −∞: unknown, or scores are of another kind."""
         own, penalty = self.card["search"].get("score_threshold"), self.options().length_penalty
-        return own if isinstance(own, (int, float)) and options.length_penalty == penalty else -math.inf
+        return own if own is not None and options.length_penalty == penalty else -math.inf
 
     def options(self) -> Options:
         """Return the model's own search options."""

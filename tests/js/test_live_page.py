@@ -102,6 +102,29 @@ def test_it_translates_the_example_and_what_is_typed(open_page: Any, make: Calla
     assert is_current(page.locator(".line-of-text").nth(1))
 
 
+@pytest.mark.parametrize(
+    "codes", [("en-12", "ko-34"), ("zxx_", "xx-abcdefghi"), ("english (US)", "한국어"), ("e", "-")]
+)
+def test_languages_whose_codes_are_none_are_translated_all_the_same(
+    browser: Any, wasm: Path, make: Callable[..., Path], tmp_path: Path, codes: tuple[str, str]
+) -> None:
+    path, problems = tmp_path / "translator.html", list[str]()
+    model = LiveModel(make(precision="int8").read_bytes(), codes, ALIGNMENT, PROPOSED)
+    path.write_text(render_live_page([model], wasm.read_bytes()), encoding="utf-8")
+    page = browser.new_context(locale="en-GB", offline=True).new_page()
+    page.on("pageerror", lambda error: problems.append(str(error)))
+    page.goto(path.as_uri())
+    page.wait_for_selector(f"html[data-loaded] {DONE}")
+    page.click("#input")
+    page.keyboard.type("I was eating bread. You read a book")
+    page.locator(".line-of-text:not(.pending)").nth(1).wait_for()
+    page.wait_for_selector(DONE)
+    translated = make(precision="int8")
+    assert shown(page) == [expected(translated, "I was eating bread."), expected(translated, "You read a book")]
+    assert problems == []
+    page.context.close()
+
+
 def test_sentences_to_try_are_translated_by_a_click(open_page: Any) -> None:
     page = open_page()
     assert page.locator("#examples .chip").all_inner_texts() == list(PROPOSED)

@@ -105,6 +105,53 @@ class Library {
   }
 }
 
+const COUNT = 1e9, TOKENS = 10_000;
+const SEARCH = { // the search settings of a card, as regard.search.settings has them: the least and the most; whole, null
+  beam: [1, 20_000, true], no_repeat_ngram: [0, 100_000, true], max_extra: [1, TOKENS, true], min_length: [0, TOKENS, true], seed: [0, 2 ** 63, true], groups: [1, 50, true],
+  max_line: [1, COUNT, true], max_whole: [1, COUNT, true], max_required: [1, COUNT, true], max_forbidden: [1, COUNT, true],
+  max_length: [1, COUNT, true, true], longest_source: [1, COUNT, true, true], top_k: [1, COUNT, true, true],
+  length_penalty: [0, 10], coverage_penalty: [0, 1000], diversity: [0, 1000], max_ratio: [Number.MIN_VALUE, 100], temperature: [Number.MIN_VALUE, 1000],
+  top_p: [Number.MIN_VALUE, 1, false, true], line_sentences: [0, COUNT, false, true], score_threshold: [-COUNT, 0, false, true],
+};
+const BASE64 = /^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{4}|[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)$/, MOST_BASE64 = 20_000;
+const isTable = (value) => typeof value === "object" && value !== null && !Array.isArray(value);
+
+/** Return what is wrong with the parsed card of a runtime file, a sentence for each cause, as Python tells it when it opens the file. */
+export function cardFlaws(card) {
+  if (!isTable(card)) return ["wanted a table"];
+  const { search = {}, familiar = {} } = card, flaws = [], wrong = (name, wanted, value) => flaws.push(`${name}: wanted ${wanted}, got ${String(JSON.stringify(value)).slice(0, 60)}`);
+  if (!isTable(search)) wrong("search", "a table", search);
+  else for (const [name, value] of Object.entries(search)) {
+    const [least, most, isWhole, mayBeNull] = Object.hasOwn(SEARCH, name) ? SEARCH[name] : [];
+    if (name === "sample" || name === "mbr") { if (typeof value !== "boolean") wrong(`search.${name}`, "true or false", value); }
+    else if (name === "split") { if (!["auto", "on", "off"].includes(value)) wrong("search.split", "auto, on or off", value); }
+    else if (least === undefined) wrong(`search.${name.slice(0, 50)}`, "a setting of the search", value);
+    else if (!(value === null && mayBeNull) && !(typeof value === "number" && least <= value && value <= most && !(isWhole && !Number.isInteger(value)))) {
+      wrong(`search.${name}`, `a ${isWhole ? "whole " : ""}number from ${least === Number.MIN_VALUE ? "above 0" : least} to ${most}`, value);
+    }
+  }
+  if (!isTable(familiar)) wrong("familiar", "a table", familiar);
+  else if (Object.keys(familiar).length) {
+    const { pairs, most, ...others } = familiar;
+    if (Object.keys(others).length) wrong("familiar", "`pairs` and `most`", Object.keys(familiar));
+    if (typeof pairs !== "string" || pairs.length > MOST_BASE64 || !BASE64.test(pairs)) wrong("familiar.pairs", "Base64", pairs);
+    if (!Number.isInteger(most) || most < 0) wrong("familiar.most", "a whole number of 0 or more", most);
+  }
+  return flaws;
+}
+
+function checkedCard(text) {
+  let card;
+  try {
+    card = JSON.parse(text);
+  } catch {
+    throw new Error("load: the card of the runtime file is no JSON; export the model again");
+  }
+  const flaws = cardFlaws(card);
+  if (flaws.length) throw new Error(`load: the card of the runtime file, ${flaws.join("; ")}; export the model again`);
+  return card;
+}
+
 /** A translator, as `load` opens it. */
 export class Translator {
   #library;
@@ -121,7 +168,12 @@ export class Translator {
       this.close();
       throw problem;
     }
-    this.card = JSON.parse(this.#counted((size) => library.exports.regard_card(this.#model, size)));
+    try {
+      this.card = checkedCard(this.#counted((size) => library.exports.regard_card(this.#model, size)));
+    } catch (problem) {
+      this.close();
+      throw problem;
+    }
     this.layers = this.#layers();
     const recurrence = library.exports.regard_recurrence(this.#model);
     this.recurrent = { encoder: Boolean(recurrence & 1), decoder: Boolean(recurrence & 2) };

@@ -5,12 +5,13 @@ from __future__ import annotations
 import hashlib
 import os
 import signal
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from systems import posix
+from systems import linux, posix
 
 from regard.common import atomic
 from regard.common.atomic import atomic_file, atomic_folder, file_sha256, replaceable, write_bytes, write_text
@@ -20,10 +21,10 @@ from regard.data.text import write_lines
 
 def _write_and_fail(path: Path) -> None:
     path.write_text("half")
-    path.touch(exist_ok=False)
+    raise FileExistsError
 
 
-@pytest.mark.parametrize("options", [{}, {"durable": True}])
+@pytest.mark.parametrize("options", [{}, {"durable": True}, {"unnamed": True}, {"unnamed": True, "durable": True}])
 def test_a_file_is_replaced_completely_or_not_at_all(tmp_path: Path, options: dict[str, bool]) -> None:
     path = tmp_path / "file"
     write_text(path, "before")
@@ -128,6 +129,70 @@ def test_a_link_to_a_folder_stays_and_a_file_is_not_replaced(tmp_path: Path) -> 
     _replace(tmp_path / "none", "new")
     assert sorted(os.listdir(tmp_path)) == [".none.regard-0.partial", "file", "link", "none", "real", "victim"]
     assert os.listdir(tmp_path / "victim") == ["none.replaced"]
+
+
+KILLED = """
+import os, signal, sys
+from regard.common.atomic import atomic_file
+with atomic_file(sys.argv[1], durable=True, unnamed=True) as temporary:
+    temporary.write_bytes(bytes(10**6))
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def _has_unnamed_files(folder: Path) -> bool:
+    with atomic._unnamed_file(folder) as path:
+        return path is not None
+
+
+@linux
+@pytest.mark.parametrize("before", [None, "before"])
+def test_a_kill_leaves_nothing_of_an_unnamed_file(tmp_path: Path, before: str | None) -> None:
+    assert _has_unnamed_files(tmp_path), "the file system of temporary files has them on Linux"
+    path = tmp_path / "file"
+    if before is not None:
+        path.write_text(before)
+    assert subprocess.run([sys.executable, "-c", KILLED, str(path)], check=False).returncode == -signal.SIGKILL
+    assert {name: (tmp_path / name).read_text() for name in os.listdir(tmp_path)} == (
+        {"file": before} if before else {}
+    )
+
+
+@linux
+def test_an_unnamed_file_has_the_rights_and_the_link_of_a_named_one(tmp_path: Path) -> None:
+    (tmp_path / "plain").write_text("")
+    (tmp_path / "link").symlink_to("real")
+    with atomic_file(tmp_path / "link", unnamed=True) as temporary:
+        temporary.write_text("after")
+        assert sorted(os.listdir(tmp_path)) == ["link", "plain"]
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "real").read_text() == "after"
+    assert (tmp_path / "real").stat().st_mode == (tmp_path / "plain").stat().st_mode
+
+
+@posix
+def test_the_next_write_removes_what_killed_ones_have_left_and_nothing_of_living_ones(tmp_path: Path) -> None:
+    """As on file systems without unnamed files; whatever the target of either is called."""
+    script = KILLED.replace(", unnamed=True", "")
+    for name in ("file", "other"):
+        done = subprocess.run([sys.executable, "-c", script, str(tmp_path / name)], check=False)
+        assert done.returncode == -signal.SIGKILL
+    assert len(list(tmp_path.glob(".*.partial"))) == 1, "the second write has removed that of the first"
+    with atomic_file(tmp_path / "living") as living:
+        living.write_text("living")
+        write_text(tmp_path / "file", "after")
+        assert [path.name for path in tmp_path.glob(".*.partial/*")] == ["living"]
+    assert sorted(os.listdir(tmp_path)) == ["file", "living"]
+
+
+def test_a_file_is_named_at_once_where_there_are_no_unnamed_ones(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delattr(os, "O_TMPFILE", raising=False)
+    with atomic_file(tmp_path / "file", unnamed=True) as temporary:
+        temporary.write_text("after")
+        assert temporary.parent.parent == tmp_path
+    assert (tmp_path / "file").read_text() == "after"
 
 
 def test_a_path_that_cannot_be_written_is_explained(tmp_path: Path) -> None:

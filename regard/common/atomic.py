@@ -19,21 +19,59 @@ _REPLACED = ".replaced"
 
 
 @contextlib.contextmanager
-def atomic_file(path: str | Path, *, durable: bool = False) -> Iterator[Path]:
+def atomic_file(path: str | Path, *, durable: bool = False, unnamed: bool = False) -> Iterator[Path]:
     """Yield a temporary path beside `path` to write to; at the end it replaces `path`, or is removed after an error.
 
     A reader never sees half a file. If `path` is a symbolic link, its target is replaced and the link stays.
-    `durable` syncs the data to disk before the rename, and the name after it. Raises OSError.
+    `durable` syncs the data to disk before the rename, and the name after it. `unnamed`: the file has no name until it
+    is complete, if the system has such files, so that a kill leaves nothing; it is written by opening the path that is
+    yielded, and neither replaced nor removed. Raises OSError.
     """
     final = Path(os.path.realpath(path))
-    with _private_folder(final) as private:
+    with contextlib.ExitStack() as stack:
+        source = stack.enter_context(_unnamed_file(final.parent)) if unnamed else None
+        if source is not None:
+            yield source
+            if durable:
+                sync(source)
+        private = stack.enter_context(_private_folder(final))
         temporary = private / final.name
-        yield temporary
-        if durable:
-            sync(temporary)
+        if source is not None:
+            _give_name(source, temporary)
+        else:
+            yield temporary
+            if durable:
+                sync(temporary)
         os.replace(temporary, final)
     if durable:
         _sync_names(final.parent)
+
+
+@contextlib.contextmanager
+def _unnamed_file(folder: Path) -> Iterator[Path | None]:
+    """Yield a path by which this process opens a new file without a name; None if the file system has none.
+
+    The system removes the file when it is closed, however this process ends, unless it has a name by then.
+    """
+    try:
+        handle = os.open(folder, os.O_TMPFILE | os.O_RDWR, 0o666)
+    except (AttributeError, OSError):  # another system, or another file system
+        yield None
+        return
+    try:
+        path = Path(f"/proc/self/fd/{handle}")
+        yield path if path.exists() else None
+    finally:
+        os.close(handle)
+
+
+def _give_name(unnamed: Path, path: Path) -> None:
+    """Link an unnamed file into its folder."""
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.link(unnamed, path.name, dst_dir_fd=folder, follow_symlinks=True)  # a folder's number makes Python follow
+    finally:
+        os.close(folder)
 
 
 @contextlib.contextmanager

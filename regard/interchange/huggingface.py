@@ -14,6 +14,7 @@ import torch
 
 from regard.common.atomic import atomic_folder, write_bytes, write_text
 from regard.common.errors import ExportError, MissingExtra
+from regard.common.markdown import code_span, quote_argument
 from regard.common.reading import file_bytes, parse_json, read_tensors, reason_of
 from regard.common.seal import tensor_digest
 from regard.data.batch import pad
@@ -285,7 +286,7 @@ def _model_card(folder: Path, imported: ModelFolder) -> str:
     settings = imported.settings.model
     return f"""# A translation model imported from Hugging Face
 
-- From: `{folder}`, by `regard import huggingface`.
+- From: {code_span(quote_argument(str(folder)))}, by `regard import huggingface`.
 - A Marian model: {settings.encoder.layers} + {settings.decoder.layers} Transformer layers, \
 {count_parameters(imported.model):,} parameters.
 - Training data, scores and licence: see its origin; they are not recorded here.

@@ -67,7 +67,7 @@ def export(
     about = card(folder, model, precision, choice, languages) | ({"name": name} if name else {})
     content = runtime_file(model, packed, choice, about, _language_id(folder, model, languages))
     out.parent.mkdir(exist_ok=True)
-    with atomic_file(out, durable=True) as beside:
+    with atomic_file(out, durable=True, unnamed=True) as beside:
         beside.write_bytes(content)
         parity = compare(model, RuntimeTranslator(beside, threads=1), sentences, origin)
         _check(parity, precision)

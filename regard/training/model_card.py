@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import shlex
+import json
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from regard.common.atomic import write_bytes
+from regard.common.markdown import code_span, escape_text, quote_argument
 from regard.data.bleu_tokenizer import bleu_tokenizer
 from regard.data.corpus import CorpusFacts
 from regard.data.languages import english_name
@@ -28,7 +29,10 @@ def write(folder: Path, recipe: Recipe, corpora: Mapping[str, CorpusFacts], outc
     kind = "captioning" if images else "translation"
     columns = "captions | SHA-256 of the images | of the captions" if images else _SIDES
     experiment = f"**An experiment, not for use**: {'; '.join(model.ablations())}.\n\n" if model.ablations() else ""
-    rows = (f"| {name} | {facts.pairs:,} | `{facts.source}` | `{facts.target}` |" for name, facts in corpora.items())
+    rows = (
+        f"| {escape_text(name)} | {facts.pairs:,} | `{facts.source}` | `{facts.target}` |"
+        for name, facts in corpora.items()
+    )
     table = "\n".join(rows)
     text = f"""# A {kind} model trained with Regard
 
@@ -74,15 +78,17 @@ def _languages(recipe: Recipe) -> str:
 
 
 def _usage(name: str, images: bool) -> str:
-    if images:
-        return f'`regard caption {name} IMAGE`, or `regard.load("{name}").caption("IMAGE")`'
-    return f'`regard translate {name}`, or `regard.load("{name}").translate(["…"])`'
+    command = "caption" if images else "translate"
+    argument = " IMAGE" if images else ""
+    call = '.caption("IMAGE")' if images else '.translate(["…"])'
+    loaded = f"regard.load({json.dumps(name, ensure_ascii=not name.isprintable())})"
+    return f"{code_span(f'regard {command} {quote_argument(name)}{argument}')}, or {code_span(loaded + call)}"
 
 
 def _command() -> str:
     """The command line that started the run, if one did."""
     if Path(sys.argv[0]).name in ("regard", "__main__.py"):
-        return f"`{shlex.join(['regard', *sys.argv[1:]])}`"
+        return code_span(" ".join(["regard", *map(quote_argument, sys.argv[1:])]))
     return "called from Python"
 
 
@@ -102,10 +108,10 @@ def _rights(recipe: Recipe) -> str:
     """The lines on licence, author and origin, as far as they are stated."""
     data = recipe.data
     licence = data.licence or "that of the data it was trained on; none has been stated here (`--licence`)"
-    stated = {"Licence": licence, "Author": data.author, "Data from": data.origin}
-    return "\n".join(
-        f"- {name}: {' '.join(text.split())}{'.' * (text == licence)}" for name, text in stated.items() if text
-    )
+    lines = [f"- Licence: {escape_text(licence)}." if data.licence else f"- Licence: {licence}."]
+    lines += [f"- Author: {escape_text(data.author)}"] if data.author else []
+    lines += [f"- Data from: {escape_text(data.origin)}"] if data.origin else []
+    return "\n".join(lines)
 
 
 def _test(events: Sequence[Mapping[str, Any]]) -> str:

@@ -24,7 +24,7 @@ import pytest
 from cached import FolderCache
 from limits import wait_until
 from small import SENTENCES, captioner_folder, folder, pairs
-from systems import posix
+from systems import linux, posix
 
 import regard
 from regard.common.errors import ConfigurationError, ExportError, LineError, LineWarning, ModelFolderError, UsageError
@@ -698,3 +698,22 @@ def test_the_engine_of_a_server_reads_capitals_as_the_translator_does(make: Make
     assert [one["text"] for one in served] == [one.text for one in expected]
     assert [tuple(one["tokens"]) for one in served] == [one.tokens for one in expected]
     assert served[0]["text"].isupper()
+
+
+KILLED_EXPORT = """
+import os, signal, sys
+from pathlib import Path
+from regard.interchange import runtime
+runtime.{step} = lambda *_, **__: os.kill(os.getpid(), signal.SIGKILL)
+runtime.export(Path(sys.argv[1]), Path(sys.argv[2]))
+"""
+
+
+@linux
+@pytest.mark.parametrize("step", ["compare", "_check", "RuntimeTranslator"])
+def test_an_export_that_is_killed_leaves_nothing(tmp_path: Path, step: str) -> None:
+    (tmp_path / "out").mkdir()
+    arguments = [str(folder(tmp_path / "run", end=0.5)), str(tmp_path / "out" / "model.regard")]
+    done = subprocess.run([sys.executable, "-c", KILLED_EXPORT.format(step=step), *arguments], check=False)
+    assert done.returncode == -signal.SIGKILL
+    assert list((tmp_path / "out").iterdir()) == []

@@ -1,0 +1,125 @@
+"""The README of a run shows what people have written as text: no author, origin, path or command becomes markup."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from markdown_it import MarkdownIt
+from systems import posix
+
+from regard.common.markdown import code_span, escape_text, quote_argument
+from regard.data.corpus import CorpusFacts
+from regard.training import model_card
+from regard.training.recipe import Recipe, preset
+from regard.training.trainer import Outcome, Progress
+
+HOSTILE = [
+    "<script>alert(1)</script>",
+    "<img src=x onerror=alert(1)>",
+    "</li></ul><h1>Regard</h1>",
+    "a\n\n# A heading\n\n- an item",
+    "a\r\n---\r\nlicense: mit\r\n---",
+    "a\u2028# b\u2029\n```\ncode\n```",
+    "[click](javascript:alert(1))",
+    "![image](https://example.org/a.png)",
+    "[a][b]\n\n[b]: https://example.org",
+    "<https://example.org> &lt;b&gt; &#60;i&#62;",
+    "*a* **b** _c_ __d__ ~~e~~ `f` ``g``",
+    r"\*a\* \<b\> \\",
+    "| a | b |\n|---|---|\n| c | d |",
+    "1. a\n2. b\n> c\n    d\n***",
+    "<!-- a comment -->",
+    "`` ` ``` ends in `",
+    "$x$ a_file_name_ of snake_case",
+    "\x00\x1b[31m \u202eevil \udcff",
+]
+PLAIN = [
+    "CC-BY-4.0",
+    "Jörg & 민지 (Lab 7), 2026",
+    "https://opus.nlpl.eu/a_b/~c?d=1&e=2",
+    "می\u200cخواهم",
+    "a - b + c #1!",
+]
+PARSERS = [MarkdownIt("commonmark"), MarkdownIt("commonmark").enable(["table", "strikethrough"])]
+
+
+def parts_of(text: str, parser: MarkdownIt) -> list[Any]:
+    """Return the elements of a Markdown text in one line, those in others among them."""
+    tokens = parser.parse(text)
+    return [part for token in tokens for part in (token, *(token.children or []))]
+
+
+def readable(text: str) -> str:
+    """Return a text as it may be shown: in one line, without what is invisible."""
+    kept = "".join(c if c.isprintable() or c in "\u200c\u200d" else " " for c in text)
+    return " ".join(kept.split())
+
+
+@pytest.mark.parametrize("text", [*HOSTILE, *PLAIN])
+@pytest.mark.parametrize("parser", PARSERS, ids=["CommonMark", "with tables"])
+def test_a_text_is_shown_as_it_is(parser: MarkdownIt, text: str) -> None:
+    parts = parts_of(f"- Author: {escape_text(text)}\n", parser)
+    kinds = {part.type for part in parts}
+    assert kinds <= {
+        *("bullet_list_open", "list_item_open", "paragraph_open", "inline", "text", "text_special", "paragraph_close"),
+        *("list_item_close", "bullet_list_close"),
+    }
+    shown = "".join(part.content for part in parts if part.type in ("text", "text_special"))
+    assert shown == f"Author: {readable(text)}"
+
+
+@pytest.mark.parametrize("text", PLAIN)
+def test_plain_texts_are_written_as_they_are(text: str) -> None:
+    assert escape_text(text) == text
+
+
+@pytest.mark.parametrize("text", [*HOSTILE, *PLAIN])
+def test_code_is_one_span(text: str) -> None:
+    code = readable(text)
+    (paragraph,) = [part for part in parts_of(f"Command: {code_span(code)}.", PARSERS[0]) if part.type == "inline"]
+    assert [(child.type, child.content) for child in paragraph.children or ()] == [
+        ("text", "Command: "),
+        ("code_inline", code),
+        ("text", "."),
+    ]
+
+
+@posix
+@pytest.mark.parametrize("text", [*HOSTILE[:-1], "a\x1b\u202e'\\\udcffb", "it's", "", "-", "\U000e0001"])
+def test_a_quoted_argument_is_that_argument_again(text: str) -> None:
+    quoted = quote_argument(text)
+    assert quoted.isprintable()
+    done = subprocess.run(
+        [
+            "bash",
+            "-c",
+            f"{sys.executable} -c 'import os, sys; sys.stdout.buffer.write(os.fsencode(sys.argv[1]))' {quoted}",
+        ],
+        capture_output=True,
+        check=True,
+        env={"LC_ALL": "C.UTF-8"},
+    )
+    assert done.stdout == text.encode("utf-8", "surrogateescape")
+
+
+@pytest.mark.parametrize("text", HOSTILE[:-1])
+def test_a_run_of_hostile_names_has_the_card_of_any_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
+    cards = []
+    for index, name in enumerate((text, "plain")):
+        folder = tmp_path / str(index) / name.replace("/", "∕").replace("\0", "")[:80]
+        folder.mkdir(parents=True)
+        (folder / "journal.jsonl").touch()
+        monkeypatch.setattr(sys, "argv", ["regard", "train", "--author", name, "--out", str(folder)])
+        data = {"author": name, "origin": name, "source": "a.ko", "target": "a.en"}
+        recipe = Recipe.parse({**preset("transformer-tiny"), "data": data}, "recipe")
+        facts = {name: CorpusFacts(5, "0" * 64, "1" * 64)}
+        model_card.write(folder, recipe, facts, Outcome(Progress(), "the updates are done"))
+        parts = parts_of((folder / "README.md").read_text(encoding="utf-8"), PARSERS[1])
+        cards.append([part.type for part in parts if part.type not in ("text", "text_special", "inline")])
+    assert cards[0] == cards[1]

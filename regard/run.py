@@ -22,6 +22,7 @@ import torch
 
 from regard.common.arguments import FUNCTION, PATH, TABLE, TEXT, THREADS, WHOLE, problems_of_types
 from regard.common.atomic import write_text
+from regard.common.counting import counted
 from regard.common.errors import LineWarning, ModelFolderError, UsageError
 from regard.common.processes import torch_threads
 from regard.common.reading import check_links
@@ -166,7 +167,7 @@ def train(
     """
     text = {"source": source, "target": target, "pairs": pairs, "alignments": alignments, "captions": captions}
     valid = {"valid_source": valid_source, "valid_target": valid_target, "valid_pairs": valid_pairs}
-    files = {**text, **valid, "images": images, "valid_captions": valid_captions, "parent": parent}
+    files: dict[str, Any] = {**text, **valid, "images": images, "valid_captions": valid_captions, "parent": parent}
     files |= {} if isinstance(recipe, Recipe) else {"recipe": recipe}
     files |= {} if WHOLE.holds(test) else {"test": test}
     causes = problems_of_types(PATH, {"out": out})
@@ -318,7 +319,7 @@ class _Session:
         torch.manual_seed(recipe.training.seed)
         model = self.build_model(recipe, data.tokenizer, has_weights)
         sharding = ", weights split over them" * self.world.sharded
-        processes = f" in {self.world.size} processes{sharding}" if self.world.size > 1 else ""
+        processes = f" in {counted(self.world.size, 'process', 'processes')}{sharding}" if self.world.size > 1 else ""
         self.say(
             f"model: {count_parameters(model):,} weights · {recipe.training.precision} on {self.device}{processes}",
             _describe_batches(data.batches, recipe),
@@ -377,7 +378,7 @@ class _Session:
         tested = score_with_intervals(outputs, [test.targets], bleu_tokenizer(translator.settings.languages.target))
         line = ", ".join(f"{score.name} {score.value:.1f} ({score.low:.1f} to {score.high:.1f})" for score in tested)
         beam = translator.settings.search.beam
-        self.say(f"test on {len(test):,} pairs, beam {beam}, with 95 % intervals: {line}")
+        self.say(f"test on {counted(len(test), 'pair')}, beam {beam}, with 95 % intervals: {line}")
         return {"pairs": len(test), "beam": beam, "scores": [asdict(score) for score in tested]}
 
     def _learn_threshold(self, translations: Sequence[Translation]) -> None:

@@ -144,7 +144,7 @@ def test_constraints_hold(captioner: Captioner, files: list[Path]) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         assert captioner.caption(files[0], constraints=Constraints(prefix="I go"))[0].text.startswith("I go")
-    with pytest.raises(UsageError, match="got 2 for 1 images; give one for each image"):
+    with pytest.raises(UsageError, match="got 2 for 1 image; give one for each image"):
         captioner.caption(files[0], constraints=[Constraints(), Constraints()])
 
 

@@ -68,10 +68,7 @@ def watch(
 
     Raises UsageError for a model without such attention; warns if the block recorded nothing.
     """
-    if not isinstance(model, nn.Module):
-        inner = getattr(model, "model", None)
-        remedy = "; give its `.model`" if isinstance(inner, nn.Module) else ""
-        raise UsageError(f"watch: wanted a module of PyTorch, got {describe(model)}{remedy}")
+    _check_module(model)
     check_role(role)
     if not any(map(_is_recorded, model.modules())):
         subject = f"watch: {type(model).__name__} has no attention that can be recorded"
@@ -86,6 +83,13 @@ def check_role(role: object) -> None:
     """Raise UsageError for what is no role of attention, nor None."""
     if not (role is None or (isinstance(role, str) and role in ROLES)):
         raise UsageError(f"`role=`: wanted {', '.join(ROLES)} or None, got {describe(role)}")
+
+
+def _check_module(model: object) -> None:
+    """Raise UsageError for what is no module of PyTorch."""
+    if not isinstance(model, nn.Module):
+        remedy = "; give its `.model`" if isinstance(getattr(model, "model", None), nn.Module) else ""
+        raise UsageError(f"watch: wanted a module of PyTorch, got {describe(model)}{remedy}")
 
 
 def _is_recorded(module: nn.Module) -> bool:

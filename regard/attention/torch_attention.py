@@ -41,10 +41,10 @@ def torch_attention_recorded(modules: Collection[nn.Module], record: Record) -> 
         if is_torch_attention(module) and module in modules:
             called.add(module)
             record(module, *_attention_of(module, *args, **kwargs))
-        elif _is_encoder_layer(module) and module.self_attn in modules:
-            if module.self_attn not in called:  # the whole layer was one fused kernel
-                record(module.self_attn, *_attention_of_layer(module, *args, **kwargs))
-            called.discard(module.self_attn)
+        elif _is_encoder_layer(module) and (attention := module.get_submodule("self_attn")) in modules:
+            if attention not in called:  # the whole layer was one fused kernel
+                record(attention, *_attention_of_layer(module, *args, **kwargs))
+            called.discard(attention)
 
     try:
         handle = register_module_forward_hook(after_forward, with_kwargs=True)
@@ -106,7 +106,7 @@ def _projected(module: Any, query: Tensor, key: Tensor) -> tuple[Tensor, Tensor]
         k = torch.cat([k, module.bias_k.float().expand(len(k), 1, -1)], 1)
     if module.add_zero_attn:
         k = F.pad(k, (0, 0, 0, 1))
-    heads = [x.unflatten(-1, (module.num_heads, module.head_dim)).transpose(1, 2) for x in (q, k)]
+    heads = [x.view(*x.shape[:2], module.num_heads, module.head_dim).transpose(1, 2) for x in (q, k)]
     return heads[0], heads[1]
 
 

@@ -14,6 +14,7 @@ import typer
 from regard.cli.app import app, say, warn
 from regard.cli.options import Device, Precision, Run, select_device
 from regard.cli.search_options import search_command, search_options
+from regard.common.counting import counted
 from regard.common.errors import LineError, LineWarning, UsageError
 from regard.data.bleu_tokenizer import BleuTokenizer
 
@@ -195,7 +196,8 @@ def _translate(
     numbers = sorted({each.message.index + 1 for each in caught if isinstance(each.message, LineWarning)})
     if numbers:  # a score says nothing of single lines
         lines = (
-            f"{len(numbers):,} of {len(sources):,} lines have a translation with a warning, such as line {numbers[0]:,}"
+            f"{len(numbers):,} of {counted(len(sources), 'line')} "
+            f"{'has' if len(numbers) == 1 else 'have'} a translation with a warning, such as line {numbers[0]:,}"
         )
         warn(f"{source}: {lines}; regard translate prints all")
     warn(*(str(each.message) for each in caught if not isinstance(each.message, LineWarning)))
@@ -215,7 +217,7 @@ def _print_model(model: _Translated, is_one_of_several: bool, by_length: bool) -
     for bucket in model.buckets if by_length else []:
         words = f"{bucket.first}–{bucket.last} words"
         interval = f"{bucket.low:6.2f} to {bucket.high:6.2f}"
-        typer.echo(f"  {words:14} chrF {bucket.chrf:6.2f}   {interval}   {bucket.sentences:,} sentences")
+        typer.echo(f"  {words:14} chrF {bucket.chrf:6.2f}   {interval}   {counted(bucket.sentences, 'sentence')}")
 
 
 def _as_values(scores: list[MetricScore]) -> dict[str, Any]:
@@ -254,7 +256,7 @@ def _read_parallel(source: str, reference: list[str]) -> tuple[list[str], list[l
     composed = [[nfc(line) for line in lines] for lines in references]
     for path, lines, before in zip(reference, composed, references, strict=True):
         if changed := sum(map(str.__ne__, lines, before)):
-            say(f"{path}: {changed:,} lines are not in Unicode's form NFC; they are compared as if they were")
+            say(f"{path}: {counted(changed, 'line is', 'lines are')} not in Unicode's form NFC, and compared in it")
     return sources, composed
 
 

@@ -14,6 +14,7 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 
 from regard.common.atomic import write_text
+from regard.common.counting import counted
 from regard.common.errors import DataError, RegardError, UsageError
 from regard.common.reading import file_bytes, parse_json
 from regard.comparison.entries import has_ended
@@ -50,7 +51,11 @@ class Budget:
     def __str__(self) -> str:
         if self.minutes is not None:
             return f"{self.minutes:g} minutes of training each"
-        return f"{self.updates:,} updates each" if self.updates is not None else f"{self.tokens:,} target tokens each"
+        return (
+            f"{counted(self.updates, 'update')} each"
+            if self.updates is not None
+            else f"{self.tokens:,} target tokens each"
+        )
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
+from regard.common.counting import counted
 from regard.common.errors import DataError, RegardError, UsageError
 from regard.common.seal import json_digest
 from regard.data.text import nfc, read_lines
@@ -130,7 +131,8 @@ def open_hypotheses(files: Iterable[tuple[str, Path]], lines: int, what: str) ->
             continue
         if len(outputs) != lines:
             causes.append(
-                f"{path}: has {len(outputs):,} lines, and {what} has {lines:,}; give an output for each, an empty line "
+                f"{path}: has {counted(len(outputs), 'line')}, and {what} has {lines:,}; "
+                f"give an output for each, an empty line "
                 "if there is none"
             )
         entries.append(Entry(name or path.name, name or path.name, None, path, outputs))

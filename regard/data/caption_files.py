@@ -12,6 +12,7 @@ from functools import cache, cached_property
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from regard.common.counting import counted
 from regard.common.errors import DataError
 from regard.common.reading import parse_json
 from regard.data.delimited import Dialect
@@ -74,7 +75,7 @@ class Problems:
         """Return the report on what was skipped."""
         lines = []
         for kind, causes in self.by_kind.items():
-            lines.append(f"  skipped: {len(causes):,} {kind}")
+            lines.append(f"  skipped: {counted(len(causes), _singular(kind), kind)}")
             lines += [f"    {cause}" for cause in causes[:5]]
             lines += [f"    … and {len(causes) - 5:,} more"] if len(causes) > 5 else []
         return lines
@@ -114,7 +115,8 @@ class CaptionSet:
         counts = [len(image.captions) for image in self.images]
         spread = f"{min(counts)}" if min(counts) == max(counts) else f"{min(counts)} to {max(counts)}"
         summary = (
-            f"{self.name}: {len(self):,} images in {self.folder}, {len(self.captions):,} captions, {spread} each, "
+            f"{self.name}: {counted(len(self), 'image')} in {self.folder}, "
+            f"{counted(len(self.captions), 'caption')}, {spread} each, "
             f"from {self.path} ({self.kind})"
         )
         return [summary, *(f"  {note}" for note in self.notes)]
@@ -153,7 +155,7 @@ def read_captions(
             captions.setdefault(file, []).append(caption)
     if long:
         notes.append(
-            f"left out: {len(long):,} captions of more than {max_words} words, the first in {unit} {long[0]} "
+            f"left out: {counted(len(long), 'caption')} of more than {max_words} words, the first in {unit} {long[0]} "
             "(data.max_length)"
         )
     if long and not captions and not problems.by_kind:
@@ -171,7 +173,8 @@ def report_uncaptioned(caption_sets: Sequence[CaptionSet]) -> list[str]:
         used = {image.file for part in caption_sets if part.folder == folder for image in part.images}
         names = {entry.name for entry in folder.iterdir() if entry.name.lower().endswith(SUFFIXES)}
         if rest := len(names - used):
-            lines.append(f"{folder}: {rest:,} more images have no caption and are not used")
+            others = counted(rest, "more image has no caption and is", "more images have no caption and are")
+            lines.append(f"{folder}: {others} not used")
     return lines
 
 
@@ -184,7 +187,7 @@ def hold_out_images(captions: CaptionSet, seed: int) -> tuple[CaptionSet, Captio
         )
     count = min(MAX_IMAGES, max(1, len(captions) // FRACTION))
     held_out = set(random.Random(seed).sample(range(len(captions)), count))
-    note = f"no validation captions were given: {count:,} images were held out for it"
+    note = f"no validation captions were given: {counted(count, 'image was', 'images were')} held out for it"
     valid = replace(captions.select(lambda number: number in held_out), name="valid", notes=())
     return captions.select(lambda number: number not in held_out, note), valid
 
@@ -247,6 +250,12 @@ class _FolderIndex:
 def _stem(name: str) -> str:
     """Return a file's name without its ending, in Unicode's form NFC and without case."""
     return nfc(PurePosixPath(name).stem).casefold()
+
+
+def _singular(kind: str) -> str:
+    """Return "caption with no text" for "captions with no text", and so on."""
+    noun, _, rest = kind.partition(" ")
+    return f"{noun.removesuffix('s')} {rest.replace('of images that do', 'of an image that does')}"
 
 
 def _first(causes: Sequence[str]) -> list[str]:

@@ -16,6 +16,7 @@ import numpy.typing as npt
 import pydantic
 from pydantic import AfterValidator, Field
 
+from regard.common.counting import counted
 from regard.common.errors import DataError
 from regard.common.settings import COUNT, FACTOR, Settings
 from regard.data.images import ImageSettings
@@ -345,9 +346,10 @@ class Overlap:
             "targets": [pair.line for pair in pairs if pair.target in targets],
         }
         if not any(lines_by_kind.values()):
-            return [f"{name}: none of its {len(pairs):,} pairs shares a side with train"]
+            return [f"{name}: none of its {counted(len(pairs), 'pair')} shares a side with train"]
         return [
-            f"{name}: {len(lines):,} of {len(pairs):,} {kind} are also in train{format_lines(lines)}"
+            f"{name}: {len(lines):,} of {len(pairs):,} {kind} {'is' if len(lines) == 1 else 'are'} also in train"
+            f"{format_lines(lines)}"
             for kind, lines in lines_by_kind.items()
         ]
 

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from regard.common.counting import counted
 from regard.common.errors import DataError
 from regard.data.corpus import Corpus
 from regard.data.pairs import CorpusReport, Pair
@@ -78,12 +79,13 @@ def _keep(corpus: T, mask: Array, held_out: int, name: str) -> T:
     """Return what training keeps of a corpus from which `held_out` pairs were taken."""
     if not mask.any():
         raise DataError(
-            f"{' and '.join(corpus.report.files)}: of {len(corpus)} pairs none is left to train on when some are held "
+            f"{' and '.join(corpus.report.files)}: of {counted(len(corpus), 'pair')} "
+            f"none is left to train on when some are held "
             f"out ({name}); give more pairs, or files to validate and test on"
         )
     shared = len(corpus) - int(mask.sum()) - held_out
     also = f", and {shared:,} more that share a side with them left out" if shared else ""
-    held = f"{held_out:,} pairs were held out"
+    held = f"{counted(held_out, 'pair was', 'pairs were')} held out"
     note = f"no validation data was given: {held} for it{also}" if name == "valid" else f"{held} to test on{also}"
     rest = corpus.keep(mask)
     return replace(rest, report=replace(rest.report, notes=(*corpus.report.notes, note)))

@@ -10,6 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from regard.common.counting import counted
 from regard.data.batch import Example, Resample
 from regard.data.caption_files import CaptionSet, mentions_side
 from regard.data.images import AugmentParams, ImageSettings, SourcePixels
@@ -28,7 +29,7 @@ def flippable(caption_set: CaptionSet, settings: ImageSettings, writing: bool) -
     if all(free):
         return free, "on: no caption says left or right"
     fixed = len(free) - sum(free)
-    return free, f"on, except for the {fixed:,} of {len(free):,} images with a caption that says left or right"
+    return free, f"on, except for the {fixed:,} of {counted(len(free), 'image')} with a caption that says left or right"
 
 
 def varies(settings: ImageSettings, free: Sequence[bool], images: Sequence[SourcePixels]) -> bool:

@@ -23,6 +23,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from regard.common.atomic import atomic_folder, write_text
+from regard.common.counting import counted
 from regard.common.errors import DataError
 from regard.common.reading import file_bytes, parse_json
 from regard.data.images import ImageSizeSettings, Pixels, load_pixels, read_bytes
@@ -88,7 +89,7 @@ def cached_images(
         for count, image in enumerate(_decode_all(paths, image_size), 1):
             writer.add(image)
             if log is not None and count % 10_000 == 0:
-                log(f"{count:,} of {len(paths):,} images are decoded")
+                log(f"{count:,} of {counted(len(paths), 'image')} {'is' if count == 1 else 'are'} decoded")
         return writer.finish(cache_key)
 
 

@@ -13,6 +13,7 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from regard.common.counting import counted
 from regard.common.errors import DataError, UsageError
 from regard.common.reading import parse_json
 from regard.data.delimited import HEAD, infer_dialect
@@ -186,8 +187,15 @@ class PairReader:
             number += count
         self.notes = tuple(f"{path}: {note}" for note in dialect.notes())
         DataError.raise_all(reader.causes)
-        bad = ((f"{lines.count:,} lines {why}", format_lines(lines.lines, lines.count)) for why, lines in wrong.items())
+        bad = ((_count_lines(lines.count, why), format_lines(lines.lines, lines.count)) for why, lines in wrong.items())
         DataError.raise_all(f"{path}: {problem}{numbers}" for problem, numbers in bad)
+
+
+def _count_lines(count: int, why: str) -> str:
+    """Return how many lines are wrong, and `why`, which begins with a verb in the plural."""
+    verb, _, rest = why.partition(" ")
+    singular = {"do": "does", "are": "is", "lack": "lacks", "hold": "holds"}.get(verb, verb)
+    return counted(count, f"line {singular} {rest}", f"lines {why}")
 
 
 class PairFilter:
@@ -223,7 +231,7 @@ class PairFilter:
         if not self._kept:
             reasons = ", ".join(f"{pairs.count:,} {reason}" for reason, pairs in self._dropped.items())
             raise DataError(
-                f"{' and '.join(reader.files.names)}: none of the {self._read:,} pairs can be used ({reasons}); "
+                f"{' and '.join(reader.files.names)}: none of the {counted(self._read, 'pair')} can be used ({reasons}); "
                 "give sentences with their translations, or set max_length and max_ratio higher"
             )
         notes = list(reader.notes)

@@ -15,6 +15,7 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from regard.common.atomic import write_text
+from regard.common.counting import counted
 from regard.common.errors import DataError
 from regard.common.reading import file_bytes, parse_json, reason_of
 from regard.data.batch import Example
@@ -275,7 +276,7 @@ def _encode(request: _DataRequest, on_disk: bool) -> PreparedData:
     overlaps = {name: Overlap(other) for name, other in others.items()}
     examples, facts = dict[str, Sequence[Example]](), dict[str, CorpusFacts]()
     for name, corpus in train.items():
-        log(f"tokenising the {len(corpus):,} pairs of {name}, into {folder / name}")
+        log(f"tokenising the {counted(len(corpus), 'pair')} of {name}, into {folder / name}")
         digest = CorpusDigest()
         pairs = _observed(corpus, [digest, *overlaps.values()])
         if on_disk:

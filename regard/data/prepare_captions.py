@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from regard.common.counting import counted
 from regard.common.errors import DataError
 from regard.data.batch import Example
 from regard.data.batch_stream import BatchingSettings, BatchStream
@@ -51,7 +52,7 @@ def read_caption_corpora(
     """
     problems = Problems(images.skip_bad)
     caption_sets = _read_caption_sets(images, max_words, seed, problems)
-    log(f"reading {sum(map(len, caption_sets)):,} images")
+    log(f"reading {counted(sum(map(len, caption_sets)), 'image')}")
     caches = [cached_images(s.paths, images.size_settings, cache_folder / s.name, log) for s in caption_sets]
     for caption_set, cache in zip(caption_sets, caches, strict=True):
         _add_problems(problems, caption_set, cache)
@@ -143,7 +144,9 @@ def _usable_images(caption_set: CaptionSet, cache: ImageCache, image_size: Image
     """Keep the images that can be used. Raises DataError if there are none."""
     numbers = [number for number in range(len(cache)) if number not in cache.problems]
     if not numbers:
-        raise DataError(f"{caption_set.path}: none of its {len(caption_set):,} images can be used; give others")
+        raise DataError(
+            f"{caption_set.path}: none of its {counted(len(caption_set), 'image')} can be used; give others"
+        )
     usable = caption_set.select(lambda number: number not in cache.problems)
     images = tuple(source_pixels(cache[number], image_size) for number in numbers)
     return CaptionCorpus(usable, images, cache.digest, cache.file_bytes)
@@ -154,6 +157,7 @@ def _shared_images(train: CaptionSet, valid: CaptionSet) -> str:
     known = set(train.paths)
     shared = [path.name for path in valid.paths if path in known]
     if not shared:
-        return f"valid: none of its {len(valid):,} images is also in train"
+        return f"valid: none of its {counted(len(valid), 'image')} is also in train"
     names = ", ".join(shared[:5]) + " …" * (len(shared) > 5)
-    return f"valid: {len(shared):,} of {len(valid):,} images are also in train ({names})"
+    verb = "is" if len(shared) == 1 else "are"
+    return f"valid: {len(shared):,} of {counted(len(valid), 'image')} {verb} also in train ({names})"

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from regard.common.counting import counted
 from regard.common.errors import UsageError
 from regard.data.sentence_ends import sentence_ends
 from regard.data.sentence_marks import UNSPACED, character_class
@@ -46,7 +47,8 @@ def check_count(translations: Sequence[object], lines: Sequence[str]) -> None:
     """Raise UsageError unless there are as many translations as lines."""
     if len(translations) != len(lines):
         raise UsageError(
-            f"the text has {len(lines)} lines to translate, but {len(translations)} translations came back"
+            f"the text has {counted(len(lines), 'line')} to translate, but "
+            f"{counted(len(translations), 'translation')} came back"
         )
 
 

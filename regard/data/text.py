@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, Protocol, cast
 
 from regard.common.atomic import check_readable, write_bytes
+from regard.common.counting import counted
 from regard.common.errors import DataError, MissingExtra
 from regard.data.file_kinds import binary_kind
 
@@ -115,7 +116,8 @@ def read_parallel(paths: Sequence[str | Path]) -> list[list[str]]:
             causes += problem.causes
     DataError.raise_all(causes)
     DataError.raise_all(
-        f"{path} has {len(lines)} lines and {paths[0]} has {len(files[0])}; give files whose lines belong together"
+        f"{path} has {counted(len(lines), 'line')} and {paths[0]} has {len(files[0])}; "
+        f"give files whose lines belong together"
         for path, lines in zip(paths, files, strict=True)
         if len(lines) != len(files[0])
     )
@@ -241,7 +243,9 @@ class LineReader:
         causes = [whole] if whole else [damage[kind] for kind in ("coding", "nul", "ends", "long") if kind in damage]
         self.causes = tuple(f"{self.path}: {cause}" for cause in causes[: 1 if _looks_like(start, "") else None])
         self.notes = (f"{self.path}: the byte-order mark before line 1 was removed",) if marked else ()
-        self.notes += (f"{self.path}: {returns:,} lines end in CR LF; the CR was removed",) if returns else ()
+        if returns:
+            ends = counted(returns, "line ends", "lines end")
+            self.notes += (f"{self.path}: {ends} in CR LF; the CR was removed",)
 
 
 def bounded_lines(file: ByteFile, max_line: int) -> Iterator[bytes]:

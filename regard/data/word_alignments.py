@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
+from regard.common.counting import counted
 from regard.common.errors import DataError
 from regard.data.given_words import GivenWords, given_words, to_clean
 from regard.data.pairs import Pair, format_lines
@@ -84,8 +85,8 @@ def read_word_links(path: str, pairs: Iterable[Pair], lines: int, name: str, max
     DataError.raise_all([*reader.causes, *_describe_wrong(path, wrong), *_check_count(path, reader, lines, name)])
     ordered = tuple(rows[pair.line] for pair in pairs)
     total, without = sum(map(len, ordered)) // 2, sum(not row for row in ordered)
-    note = f"; {without:,} pairs have none" if without else ""
-    note += f"; {uneven:,} pairs have {UNEVEN}" if uneven else ""
+    note = f"; {counted(without, 'pair has', 'pairs have')} none" if without else ""
+    note += f"; {counted(uneven, 'pair has', 'pairs have')} {UNEVEN}" if uneven else ""
     return WordLinks(ordered, f"{name}: {total:,} word links read from {path}{note}")
 
 
@@ -114,7 +115,7 @@ def check_links(links: Iterable[Link], source: GivenWords, target: GivenWords) -
     for link in links:
         for word, words, side in zip(link, (source, target), ("source", "target"), strict=True):
             if word >= words.total:
-                numbers = f"{words.total} words, 0 to {words.total - 1}" if words.total else "no words"
+                numbers = f"{counted(words.total, 'word')}, 0 to {words.total - 1}" if words.total else "no words"
                 raise ValueError(f"{link[0]}-{link[1]} names {side} word {word}, and the {side} has {numbers}")
 
 
@@ -128,6 +129,7 @@ def _describe_wrong(path: str, wrong: Sequence[tuple[int, str]]) -> Iterator[str
 def _check_count(path: str, reader: LineReader, lines: int, name: str) -> Iterator[str]:
     if not reader.causes and reader.count != lines:
         yield (
-            f"{path} has {reader.count:,} lines but {name} has {lines:,} pairs; line n must link the words of pair n "
+            f"{path} has {counted(reader.count, 'line')} but {name} has {counted(lines, 'pair')}; "
+            f"line n must link the words of pair n "
             "(an empty line if none are linked)"
         )

@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from regard.common.counting import counted
 from regard.common.errors import DataError
 
 MAX_N = 4
@@ -40,7 +41,8 @@ def cider_d(outputs: Sequence[Words], references: Sequence[Sequence[Words]]) -> 
     """
     if len(outputs) != len(references) or not all(references):
         raise DataError(
-            f"{len(outputs)} captions and references of {len(references)} images: wanted a caption and at least one "
+            f"{counted(len(outputs), 'caption')} and references of {counted(len(references), 'image')}: "
+            f"wanted a caption and at least one "
             "reference for each image"
         )
     reference_counts = [[_count_ngrams(words) for words in captions] for captions in references]

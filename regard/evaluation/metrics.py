@@ -9,6 +9,7 @@ from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 from sacrebleu.metrics.ter import TER
 
+from regard.common.counting import counted
 from regard.common.errors import DataError
 from regard.data.bleu_tokenizer import BleuTokenizer
 
@@ -34,7 +35,8 @@ def scores(
     for number, lines in enumerate(references, 1):
         if len(lines) != len(outputs):
             raise DataError(
-                f"reference {number} has {len(lines)} lines for {len(outputs)} outputs; give line-aligned files"
+                f"reference {number} has {counted(len(lines), 'line')} for {counted(len(outputs), 'output')}; "
+                f"give line-aligned files"
             )
     longest = max((len(line.split()) for lines in (outputs, *references) for line in lines), default=0)
     results = []

@@ -12,6 +12,7 @@ from typing import Any
 from markupsafe import Markup
 from sacrebleu.metrics.chrf import CHRF
 
+from regard.common.counting import counted
 from regard.data.spans import differing_spans, find_spans
 from regard.evaluation.length_buckets import LengthBucket, by_length
 from regard.visualisation import Chart, Panel, Series, draw_svg
@@ -118,7 +119,11 @@ def _next_step(out: Path, journal: Sequence[Mapping[str, Any]], by_patience: boo
     early = [event for event in valid if event["update"] <= 0.75 * last["update"]] or valid[:1]
     gain, updates = last["chrf"] - max(event["chrf"] for event in early), last["update"] - early[-1]["update"]
     if not by_patience and (gain >= RISING or len(valid) == 1 or last["update"] < SHORT):
-        why = f"chrF rose by {gain:.1f} in the last {updates:,} updates" if gain >= RISING else "the run was short"
+        why = (
+            f"chrF rose by {gain:.1f} in the last {counted(updates, 'update')}"
+            if gain >= RISING
+            else "the run was short"
+        )
         command = f"regard train --out {shlex.quote(str(out))} --resume --set training.updates={2 * last['update']}"
         return f"train longer, as {why}", command
     gap = (last.get("loss") or 0.0) - ((train[-1].get("cross_entropy") if train else None) or math.inf)

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from regard.common.counting import counted
 from regard.common.errors import ExportError
 from regard.data.tokenizer import Tokenizer
 from regard.model_folder import ModelFolder
@@ -32,7 +33,8 @@ class Parity:
 
     def __str__(self) -> str:
         counts = ", ".join(f"{count} by {name}" for name, count in self.mismatches.items())
-        return f"{self.sentences} sentences of {self.source}: {self.measure} {self.difference:.2g}; different: {counts}"
+        of = f"{counted(self.sentences, 'sentence')} of {self.source}"
+        return f"{of}: {self.measure} {self.difference:.2g}; different: {counts}"
 
 
 def check_new(folder: Path) -> None:

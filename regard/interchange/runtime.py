@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 from regard.attention.alignment_choice import AlignmentChoice
 from regard.common.atomic import atomic_file
+from regard.common.counting import counted
 from regard.common.errors import ExportError, RegardError
 from regard.common.reading import is_runtime_file
 from regard.common.version import __version__
@@ -169,7 +170,7 @@ def _check(parity: Parity, precision: Precision) -> None:
     limit, least = LIMITS[precision]
     causes = []
     if parity.mismatches[TOKENS]:
-        causes.append(f"{parity.mismatches[TOKENS]} sentences are tokenised differently")
+        causes.append(f"{counted(parity.mismatches[TOKENS], 'sentence is', 'sentences are')} tokenised differently")
     if not parity.difference <= limit:
         causes.append(f"scores differ by {parity.difference:.2g}, at most {limit:g} is allowed")
     if min(parity.agreement(GREEDY), parity.agreement(BEAM)) < least:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
+from regard.common.counting import counted
 from regard.common.errors import LineWarning
 from regard.data.sentence_ends import clause_ends, sentence_ends
 
@@ -109,7 +110,7 @@ class LineSplitter:
             words = [self._split_word(word) for word in _WORD.findall(sentence)]
             parts = self._merge([part for word in words for part in word])
             where = "at spaces" if all(len(word) == 1 for word in words) else "at spaces and inside words"
-            outcome = f"was split {where} into {len(parts):,} parts, whose translations may not fit together"
+            outcome = f"was split {where} into {counted(len(parts), 'part')}, whose translations may not fit together"
         self._warn(index, self._too_long(length, outcome), sentence)
         return parts
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from regard.common.arguments import TEXT, describe, problems_of_types
+from regard.common.counting import counted
 from regard.common.errors import UsageError
 
 
@@ -41,7 +42,9 @@ def constraints_of_each(constraints: Constraints | Sequence[Constraints], count:
     each = [replace(item, terms=tuple(item.terms), forbid=tuple(item.forbid)) for item in given]
     each = each * count if is_one else each
     if len(each) != count:
-        raise UsageError(f"constraints: got {len(each)} for {count} {unit}s; give one for each {unit}, or one for all")
+        raise UsageError(
+            f"constraints: got {len(each)} for {counted(count, unit)}; give one for each {unit}, or one for all"
+        )
     return each
 
 

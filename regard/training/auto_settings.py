@@ -12,6 +12,7 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
+from regard.common.counting import counted
 from regard.common.errors import RegardError
 from regard.common.reading import package_toml
 from regard.data.corpus import CorpusSettings
@@ -89,13 +90,14 @@ def suitable(size: CorpusSize, preset: str, seconds: float = math.inf) -> dict[s
 def describe(size: CorpusSize, recipe: Recipe) -> Iterator[str]:
     """Yield which settings a recipe has for a corpus of this size, and what cannot be learnt from it."""
     if size.pairs < FEW:
-        yield f"{size.pairs:,} pairs are enough to try the commands; to learn a language takes some thousands"
+        yield f"{counted(size.pairs, 'pair is', 'pairs are')} enough to try the commands; a language takes some thousands"
     for side in size.constant:
         yield f"every line of the {side} is the same: nothing can be learnt from such pairs; check the files"
     encoder = recipe.model.encoder
     shape = [text.format(getattr(encoder, name)) for name, text in _SHAPE.items() if hasattr(encoder, name)]
     yield (
-        f"settings for {size.pairs:,} pairs with {size.characters:,} characters: updates of {recipe.batching.tokens:,} "
+        f"settings for {counted(size.pairs, 'pair')} with {size.characters:,} characters: "
+        f"updates of {recipe.batching.tokens:,} "
         f"tokens, {', '.join(shape)}, a validation every {recipe.training.validate_every:,} updates "
         "(the page Training of the documentation says why; --set or --preset choose others)"
     )

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import torch
 
+from regard.common.counting import counted
 from regard.common.errors import TrainingError, UsageError
 from regard.common.reading import reason_of
 from regard.data.batch_stream import BatchSource
@@ -84,7 +85,7 @@ def choose(
         speed, epochs = result.tokens / result.seconds, tokens / epoch_tokens
         report.append(
             f"{name}: {result.weights:,} weights, {speed:,.0f} target tokens/s here; {minutes:.3g} minutes are "
-            f"{updates:,} updates, {epochs:.1f} epochs, {tokens / enough:.0%} of enough training"
+            f"{counted(updates, 'update')}, {epochs:.1f} epochs, {tokens / enough:.0%} of enough training"
         )
         if best is None or tokens >= enough:
             warmup = min(recipe.schedule.warmup, max(1, updates // WARMUP))
@@ -102,7 +103,9 @@ def choose(
         training={**recipe.training.model_dump(), "minutes": minutes},
         schedule={**recipe.schedule.model_dump(), "warmup": warmup},
     )
-    report.append(f"chosen: {name} for {minutes:.3g} minutes, about {updates:,} updates, {warmup:,} of them warm-up")
+    report.append(
+        f"chosen: {name} for {minutes:.3g} minutes, about {counted(updates, 'update')}, {warmup:,} of them warm-up"
+    )
     return BudgetChoice(name, recipe, result, tuple(report))
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from regard.common.atomic import write_bytes
+from regard.common.counting import counted
 from regard.common.markdown import code_span, escape_text, quote_argument
 from regard.data.bleu_tokenizer import bleu_tokenizer
 from regard.data.corpus import CorpusFacts
@@ -44,7 +45,7 @@ def write(folder: Path, recipe: Recipe, corpora: Mapping[str, CorpusFacts], outc
 - Encoder: {model.encoder.kind}; decoder: {model.decoder.kind}. The whole recipe is in `train.toml`.
 - {_languages(recipe)}
 - Command: {_command()}
-- Training: {outcome.progress.update} updates, {outcome.progress.tokens:,} target tokens, \
+- Training: {counted(outcome.progress.update, "update")}, {outcome.progress.tokens:,} target tokens, \
 {outcome.progress.seconds:.0f} s, {recipe.training.precision}, seed {recipe.training.seed}; {outcome.reason}.
 - {_scores(best, recipe.data.languages.target)}
 {_test(events)}\
@@ -64,10 +65,13 @@ def _in_short(recipe: Recipe, corpora: Mapping[str, CorpusFacts], best: Mapping[
     images, pairs = recipe.data.images is not None, {name: facts.pairs for name, facts in corpora.items()}
     source, target = map(english_name, recipe.data.languages.pair)
     does = f"It translates {source} into {target}." if source and target else "It translates."
-    score = f"; on {pairs.get('valid', 0):,} validation pairs it reaches chrF {best['chrf']:.0f} of 100" if best else ""
+    tested = counted(pairs.get("valid", 0), "validation pair")
+    score = f"; on {tested} it reaches chrF {best['chrf']:.0f} of 100" if best else ""
+    count = pairs.get("train", 0)
+    learnt = counted(count, "caption") if images else counted(count, "pair of texts", "pairs of texts")
     return (
-        f"{'It describes images.' if images else does} It has learnt from {pairs.get('train', 0):,} "
-        f"{'captions' if images else 'pairs of texts'}{score}. Expect less of anything of another kind."
+        f"{'It describes images.' if images else does} It has learnt from {learnt}{score}. "
+        "Expect less of anything of another kind."
     )
 
 
@@ -120,4 +124,6 @@ def _test(events: Sequence[Mapping[str, Any]]) -> str:
     if not tests:
         return ""
     scores = ", ".join(f"{s['name']} {s['value']:.1f} ({s['low']:.1f} to {s['high']:.1f})" for s in tests[-1]["scores"])
-    return f"- Test on {tests[-1]['pairs']:,} pairs, beam {tests[-1]['beam']}, with 95 % intervals: {scores}.\n"
+    return (
+        f"- Test on {counted(tests[-1]['pairs'], 'pair')}, beam {tests[-1]['beam']}, with 95 % intervals: {scores}.\n"
+    )

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import torch
 
+from regard.common.counting import counted
 from regard.common.processes import peak_memory
 from regard.data.batch_stream import BatchSource
 from regard.models import Model, ModelSettings, count_parameters, ctranslate2_obstacles, huggingface_obstacles
@@ -29,7 +30,11 @@ def report_run(
     source_tokens = 0 if recipe.model.encoder.reads == "images" else model.encoder.embedding.weight.shape[0]
     vocabularies = source_tokens, model.decoder.output.weight.shape[0]
     result = result or trial(recipe, batches, vocabularies, device)
-    most = "" if (mib := _peak(device)) is None else f"; at most {mib:,.0f} MiB in all during {result.updates} updates"
+    most = (
+        ""
+        if (mib := _peak(device)) is None
+        else f"; at most {mib:,.0f} MiB in all during {counted(result.updates, 'update')}"
+    )
     yield f"memory: {memory:,.0f} MiB for weights, gradients, optimizer and moving average{most}"
     yield f"speed: {result.seconds:.2f} s an update, {result.tokens / result.seconds:,.0f} target tokens/s on {device}"
     yield _time(recipe, result.seconds, result.tokens, batches.epoch_stats.tokens[1])
@@ -54,10 +59,11 @@ def _time(recipe: Recipe, seconds: float, tokens: float, epoch_tokens: float) ->
     s = recipe.training
     updates = s.updates if s.updates is not None else int(s.minutes * 60 / seconds) if s.minutes is not None else None
     if updates is None:
-        end = f"ends after {s.patience} validations without a better score"
+        end = f"ends after {counted(s.patience, 'validation')} without a better score"
         return f"time: {epoch_tokens / tokens * seconds / 60:.1f} minutes an epoch; {end}"
     minutes, epochs = updates * seconds / 60, updates * tokens / epoch_tokens
-    return f"time: {updates:,} updates, about {minutes:.{0 if minutes >= 10 else 1}f} minutes, {epochs:.1f} epochs"
+    about = f"{minutes:.{0 if minutes >= 10 else 1}f}"
+    return f"time: {counted(updates, 'update')}, about {about} minutes, {epochs:.1f} epochs"
 
 
 def _processes(needs: Forecast, alone: Trial) -> str:

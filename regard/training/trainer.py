@@ -14,6 +14,7 @@ from typing import Any
 
 import torch
 
+from regard.common.counting import counted
 from regard.common.errors import TrainingError
 from regard.common.reading import reason_of
 from regard.data.batch import TrainingBatch
@@ -305,7 +306,7 @@ class Trainer:
         if self._is_time_up:
             return f"the rest of {self.settings.minutes:.3g} minutes is for the end of the run"
         if progress.validations_since_best >= self.settings.patience:
-            return f"no better score in {self.settings.patience} validations"
+            return f"no better score in {counted(self.settings.patience, 'validation')}"
         return None
 
     def _learning_rate(self) -> float:

@@ -178,7 +178,7 @@ def test_a_file_of_pairs_is_scored_as_its_two_sides(
     pairs.write_text("".join(f"{a}\t{b}\n" for a, b in zip(sources, references, strict=True)), encoding="utf-8")
     assert regard("evaluate", transformer, "--pairs", pairs).out == regard("evaluate", transformer, *files).out
     pairs.write_text("\tno source\n", encoding="utf-8")
-    regard.fails("evaluate", transformer, "--pairs", pairs, status=1, because=["none of the 1 pairs can be used"])
+    regard.fails("evaluate", transformer, "--pairs", pairs, status=1, because=["none of the 1 pair can be used"])
 
 
 def test_files_that_are_no_lines_of_text_are_refused(regard: Command, transformer: Path, tmp_path: Path) -> None:

@@ -44,9 +44,9 @@ def write(**contents: str | bytes) -> None:
         (KO, "I go\nI \0\n", "a.en: line 2 holds a NUL character; remove it"),
         ("", EN, "a.ko: the file is empty; give a file with one sentence per line"),
         ("\n\n", EN, "a.ko and a.en: none of the 2 pairs can be used (2 empty)"),
-        ("가" * 20_000 + "\n", "x\n", "a.ko and a.en: none of the 1 pairs can be used (1 too long)"),
+        ("가" * 20_000 + "\n", "x\n", "a.ko and a.en: none of the 1 pair can be used (1 too long)"),
         (None, EN, "a.ko: no such file; did you mean a.en?"),
-        ("나는\n", "I\n", "a.ko and a.en: of 1 pairs none is left to train on"),
+        ("나는\n", "I\n", "a.ko and a.en: of 1 pair none is left to train on"),
     ],
     ids=["unequal", "not UTF-8", "NUL", "empty", "empty lines", "too long", "missing", "one pair"],
 )

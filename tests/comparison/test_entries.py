@@ -90,7 +90,7 @@ def test_files_of_outputs_need_a_line_for_each_sentence(tmp_path: Path) -> None:
     assert (entry.name, entry.outputs, entry.is_run) == ("other", ("a", "", "b"), False)
     with pytest.raises(DataError) as error:
         open_hypotheses([("", tmp_path / "short.txt"), ("", tmp_path / "none.txt")], 3, "the test set")
-    assert "short.txt: has 1 lines, and the test set has 3" in str(error.value)
+    assert "short.txt: has 1 line, and the test set has 3" in str(error.value)
     assert "none.txt" in str(error.value)
 
 

@@ -151,7 +151,7 @@ def test_problems_can_be_skipped_and_are_counted(tmp_path: Path, images: Path) -
     lines = problems.lines()
     assert lines[0] == "  skipped: 9 captions of images that do not exist"
     assert lines[6] == "    … and 4 more"
-    assert lines[7] == "  skipped: 1 captions with no text"
+    assert lines[7] == "  skipped: 1 caption with no text"
 
 
 def test_many_problems_of_one_kind_are_counted(tmp_path: Path, images: Path) -> None:

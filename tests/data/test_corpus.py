@@ -218,7 +218,7 @@ def test_both_broken_files_are_reported(tmp_path: Path) -> None:
     [
         ("a.tsv", ["a\tb", "a b", "a\tb\tc"], "2 lines do not hold exactly one tab between source and target"),
         ("a.tsv", ["a"] * 21, ", 18, 19, 20 …)"),
-        ("a.jsonl", ['{"source": "a", "target": "b"}', "{"], "1 lines are not JSON"),
+        ("a.jsonl", ['{"source": "a", "target": "b"}', "{"], "1 line is not JSON"),
         ("a.jsonl", ["[" * 100_000], "are not JSON"),
         (
             "a.jsonl",
@@ -299,7 +299,7 @@ def test_overlap_counts_pairs_sources_and_targets(tmp_path: Path) -> None:
         "valid: 1 of 3 targets are also in train (line 2)",
     ]
     disjoint = corpus_of(tmp_path, ["x"], ["X"])
-    assert overlap(train, disjoint, "test") == ["test: none of its 1 pairs shares a side with train"]
+    assert overlap(train, disjoint, "test") == ["test: none of its 1 pair shares a side with train"]
 
 
 # --- settings
@@ -311,7 +311,7 @@ def test_all_parts_of_a_corpus_are_read(tmp_path: Path) -> None:
     settings = CorpusSettings(source=source, target=target, valid_pairs=str(tmp_path / "valid.tsv"))
     corpora = read_all(settings)
     assert {name: len(corpus.pairs) for name, corpus in corpora.items()} == {"train": 3, "valid": 1}
-    assert "valid: 1 of 1 pairs are also in train (line 1)" in overlap(corpora["train"], corpora["valid"], "valid")
+    assert "valid: 1 of 1 pairs is also in train (line 1)" in overlap(corpora["train"], corpora["valid"], "valid")
 
 
 def test_problems_of_all_files_are_reported_at_once(tmp_path: Path) -> None:

@@ -148,7 +148,7 @@ def test_the_pairs_of_a_table_are_read(tmp_path: Path, kind: str) -> None:
         (
             "a.tsv",
             ["a\tb\tc", "a\tb\tc", "a\tb"],
-            "1 lines do not hold exactly 3 fields; correct them, or give two files (line 3)",
+            "1 line does not hold exactly 3 fields; correct them, or give two files (line 3)",
         ),
         (
             "a.csv",

@@ -272,7 +272,7 @@ def test_changed_images_are_refused_of_a_resumed_run(tmp_path: Path, change: str
 def test_images_are_held_out(tmp_path: Path) -> None:
     images = named(folder(tmp_path))
     data = _prepare({**images, "valid_captions": None}, tmp_path / "run")
-    assert any("1 images were held out" in line for line in data.report)
+    assert any("1 image was held out" in line for line in data.report)
     assert (data.facts["train"].pairs, data.facts["valid"].pairs) == (16, 2)
 
 

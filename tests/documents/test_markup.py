@@ -269,7 +269,7 @@ def test_sentences_that_touched_are_parted_if_the_language_has_spaces() -> None:
 
 @pytest.mark.system  # without checks of types, which are first to refuse
 def test_bad_calls_are_refused() -> None:
-    with pytest.raises(UsageError, match="the text has 1 lines to translate, but 0 translations came back"):
+    with pytest.raises(UsageError, match="the text has 1 line to translate, but 0 translations came back"):
         parse_markup("<p>a</p>").render([])
     with pytest.raises(UsageError, match="markup is of kind html or xml, not 'text'"):
         parse_markup("a", "text")  # type: ignore[arg-type]

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from regard.common.counting import counted
 from regard.common.errors import DataError, LineError, LineWarning
 from regard.pipeline.bulk.line_parser import PLAIN_TEXT, LineParser
 from regard.pipeline.bulk.lines import Chunk
@@ -89,7 +90,7 @@ def unknown_script(
 
 def doubt_note(name: str, doubtful: int, lines: int) -> tuple[str, ...]:
     """Return the warning of doubtful translations, if there are any among those of `lines` lines."""
-    count = f"{name}: {doubtful:,} of {lines:,} lines {'is' if doubtful == 1 else 'are'} doubtful"
+    count = f"{name}: {doubtful:,} of {counted(lines, 'line')} {'is' if doubtful == 1 else 'are'} doubtful"
     why = "the model is less sure of them than of 97 % of its validation lines, or has not learnt such sentences"
     return (f"{count}: {why}; JSON lines (`format=jsonl`) mark them",) if doubtful else ()
 

@@ -2,7 +2,8 @@
 
 `memory` holds keys, values and the padding mask (the KV cache of a decoder); `scores` has one class per kind of
 attention; `attention` projects, masks, applies the softmax and averages, over `heads`; `local` and `unfused` are faster
-ways to the same result; `recorder` records attention weights from outside (`watch`); `alignment` turns the weights
+ways to the same result; `recorder` records attention weights from outside (`watch`), those of PyTorch's own modules by
+`torch_attention`; `alignment` turns the weights
 between tokens into weights and links between words, and `html_table` shows those in a notebook.
 """
 

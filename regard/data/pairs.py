@@ -231,7 +231,8 @@ class PairFilter:
         if not self._kept:
             reasons = ", ".join(f"{pairs.count:,} {reason}" for reason, pairs in self._dropped.items())
             raise DataError(
-                f"{' and '.join(reader.files.names)}: none of the {counted(self._read, 'pair')} can be used ({reasons}); "
+                f"{' and '.join(reader.files.names)}: none of the {counted(self._read, 'pair')} can be used "
+                f"({reasons}); "
                 "give sentences with their translations, or set max_length and max_ratio higher"
             )
         notes = list(reader.notes)

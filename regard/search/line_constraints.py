@@ -42,9 +42,8 @@ def constraints_of_each(constraints: Constraints | Sequence[Constraints], count:
     each = [replace(item, terms=tuple(item.terms), forbid=tuple(item.forbid)) for item in given]
     each = each * count if is_one else each
     if len(each) != count:
-        raise UsageError(
-            f"constraints: got {len(each)} for {counted(count, unit)}; give one for each {unit}, or one for all"
-        )
+        got = f"got {len(each)} for {counted(count, unit)}"
+        raise UsageError(f"constraints: {got}; give one for each {unit}, or one for all")
     return each
 
 

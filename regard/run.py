@@ -165,20 +165,9 @@ def train(
     Raises UsageError for arguments or another run in `out`, ConfigurationError for settings, DataError for data files,
     TrainingError if training cannot continue.
     """
+    UsageError.raise_all(_type_problems(locals()))
     text = {"source": source, "target": target, "pairs": pairs, "alignments": alignments, "captions": captions}
     valid = {"valid_source": valid_source, "valid_target": valid_target, "valid_pairs": valid_pairs}
-    files: dict[str, Any] = {**text, **valid, "images": images, "valid_captions": valid_captions, "parent": parent}
-    files |= {} if isinstance(recipe, Recipe) else {"recipe": recipe}
-    files |= {} if WHOLE.holds(test) else {"test": test}
-    causes = problems_of_types(PATH, {"out": out})
-    causes += problems_of_types(PATH, files, optional=True)
-    causes += problems_of_types(TEXT, {"languages": languages, "preset": preset, "budget": budget}, optional=True)
-    causes += problems_of_types(WHOLE, {"seed": seed}, optional=True)
-    causes += problems_of_types(THREADS, {"threads": threads}, optional=True)
-    causes += problems_of_types(TABLE, {"settings": settings}, optional=True)
-    causes += problems_of_types(TEXT, {"device": device})
-    causes += problems_of_types(FUNCTION, {"report": report}, optional=True)
-    UsageError.raise_all(causes)
     request = TrainRequest(
         recipe=recipe if isinstance(recipe, Recipe) or recipe is None else Path(recipe),
         preset=preset,
@@ -190,6 +179,28 @@ def train(
         resume=resume,
     )
     return train_request(request, Path(out), device, threads, report)
+
+
+def _type_problems(given: Mapping[str, Any]) -> list[str]:
+    """Return a sentence for each argument of `train` that is of another type."""
+
+    def pick(*names: str) -> dict[str, Any]:
+        return {name: given[name] for name in names}
+
+    files = pick("source", "target", "valid_source", "valid_target", "pairs", "valid_pairs", "alignments", "parent")
+    files |= pick("images", "captions", "valid_captions")
+    files |= {} if isinstance(given["recipe"], Recipe) else pick("recipe")
+    files |= {} if WHOLE.holds(given["test"]) else pick("test")
+    return [
+        *problems_of_types(PATH, pick("out")),
+        *problems_of_types(PATH, files, optional=True),
+        *problems_of_types(TEXT, pick("languages", "preset", "budget"), optional=True),
+        *problems_of_types(WHOLE, pick("seed"), optional=True),
+        *problems_of_types(THREADS, pick("threads"), optional=True),
+        *problems_of_types(TABLE, pick("settings"), optional=True),
+        *problems_of_types(TEXT, pick("device")),
+        *problems_of_types(FUNCTION, pick("report"), optional=True),
+    ]
 
 
 def train_request(

@@ -6,7 +6,7 @@ import os
 import shlex
 import sys
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
@@ -14,6 +14,9 @@ from regard.cli.app import app, say, setup_process
 from regard.cli.options import Debug, Device, Quiet, Seed, Threads
 from regard.cli.progress import TrainReporter
 from regard.common.errors import UsageError
+
+if TYPE_CHECKING:
+    from regard.run import Run
 
 Captions = Annotated[
     str | None, typer.Option(help="Their captions: lines of file, tab, caption; CSV; Flickr8k tokens; COCO; JSONL.")
@@ -94,8 +97,12 @@ def train(
         ended = run.train_request(request, out, device, threads, report)
     if ended.outcome.stopped is not None:
         _exit_stopped(ended.outcome.stopped, out, threads)
-    command = "translate" if ended.recipe.data.images is None else "caption"
-    say(f"use it: regard {command} {shlex.quote(str(out))}")
+    _say_how_to_use(ended)
+
+
+def _say_how_to_use(run: Run) -> None:
+    command = "translate" if run.recipe.data.images is None else "caption"
+    say(f"use it: regard {command} {shlex.quote(str(run.folder))}")
 
 
 def _exit_stopped(signal: int, out: Path, threads: int | None) -> NoReturn:

@@ -115,14 +115,12 @@ def translate(
     lines, parser = _input(context, model, kind, constraints, search)
     total = lines.checked(parser)
     if stream:
-        _refuse_to_stream(context, kind, search)
-        _stream(context, model, lines, constraints, search)
+        _stream(context, model, kind, lines, constraints, search)
         return
     form = lines if callable(lines) else OutputFormat(format == "jsonl", nbest)
     arguments = {"nbest": nbest, "alignments": alignments or form is lines, "keep": kept, **search}
     translate_chunk = ChunkTranslator(lines.name, form, arguments, parser, lines.typed)
-    given = {name: context.params[name] for name in CONDITIONS}
-    conditions = {"device": model.device, **arguments, **given, "input": kind}
+    conditions = {"device": model.device, **arguments, **_conditions(context), "input": kind}
     with (
         _open_output(runs, output, resume, conditions) as sink,
         _chunk_results(context, translate_chunk, model, runs) as results,
@@ -135,6 +133,11 @@ def translate(
             report(done.end)
         _finish(sink, lines, run, report)
     model.keep_export()
+
+
+def _conditions(context: typer.Context) -> dict[str, Any]:
+    """Return the options, beside those of the search, that results depend on."""
+    return {name: context.params[name] for name in CONDITIONS}
 
 
 def _finish(sink: StreamedOutput | ResumableOutput, lines: Lines, run: Path, report: LineReporter) -> None:
@@ -328,11 +331,17 @@ def _refuse_to_stream(context: typer.Context, kind: InputKind, search: dict[str,
 
 
 def _stream(
-    context: typer.Context, model: _Model, lines: Lines, constraints: Constraints, search: dict[str, Any]
+    context: typer.Context,
+    model: _Model,
+    kind: InputKind,
+    lines: Lines,
+    constraints: Constraints,
+    search: dict[str, Any],
 ) -> None:
     """Print each translation while it is being decoded."""
     from regard.pipeline.bulk.chunk_translator import unknown_script, unknown_script_only
 
+    _refuse_to_stream(context, kind, search)
     translator, known, unknown = model.make(), 0, 0
     for number, line in enumerate(lines, 1):
         is_unknown, note = unknown_script(translator, lines.name, [line], number)

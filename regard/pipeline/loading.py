@@ -14,8 +14,8 @@ from regard.attention.alignment_choice import AlignmentChoice
 from regard.common.errors import UsageError
 from regard.model_folder import ALIGNMENT, FolderSettings, ModelFolder, load_alignment, load_folder
 from regard.models import Ensemble, check_device
+from regard.pipeline.arguments import check_folders
 from regard.pipeline.captioner import Captioner
-from regard.pipeline.opening import check_folders
 from regard.pipeline.translator import Translator
 from regard.runtime.engine import Engine, EngineName, Precision
 

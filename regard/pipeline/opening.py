@@ -7,17 +7,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from regard.common.arguments import PATH, TEXT, problems_of_types
 from regard.common.errors import UsageError
 from regard.common.lazy import needs_extra
+from regard.pipeline.arguments import check_folders
 from regard.pipeline.runtime_translator import RuntimeTranslator
 
 if TYPE_CHECKING:
     from regard.runtime.engine import EngineName, Precision
-
-
-ENGINES = ("auto", "library", "pytorch")
-"""Names of `regard.runtime.engine.EngineName`, which imports PyTorch."""
 
 
 def load(
@@ -44,18 +40,6 @@ def load(
     with needs_extra("train", "model folders"):
         from regard.pipeline.loading import load
     return load(folder, device, precision or "float32", engine)
-
-
-def check_folders(folders: Any, device: Any, precision: Any, engine: Any = "auto") -> None:
-    """Raise UsageError, with all causes, for what names no file or folder, and for options that are no texts."""
-    are_several = isinstance(folders, Sequence) and not isinstance(folders, (str, bytes))
-    paths = folders if are_several else [folders]
-    causes = [cause for path in paths for cause in problems_of_types(PATH, {"folder": path})]
-    causes += problems_of_types(TEXT, {"device": device})
-    causes += problems_of_types(TEXT, {"precision": precision}, optional=True)
-    if not isinstance(engine, str) or engine not in ENGINES:
-        causes.append(f"`engine={engine!r}`: wanted {', '.join(ENGINES[:-1])} or {ENGINES[-1]}")
-    UsageError.raise_all(causes)
 
 
 def open_runtime(

@@ -111,8 +111,7 @@ def translate(
     options.check_output(output, "/dev/stdin" if file == "-" else file, *runs)
     model = _open_model(context, runs, device, precision, search)
     constraints = Constraints(prefix, tuple(term or ()), tuple(forbid or ()))
-    kind = _find_input(context)
-    lines, parser = _input(context, model, kind, constraints, search)
+    lines, parser, kind = _input(context, model, constraints, search)
     total = lines.checked(parser)
     if stream:
         _stream(context, model, kind, lines, constraints, search)
@@ -264,9 +263,10 @@ def _find_input(context: typer.Context) -> InputKind:
 
 
 def _input(
-    context: typer.Context, model: _Model, kind: InputKind, constraints: Constraints, search: dict[str, Any]
-) -> tuple[Lines, LineParser]:
-    """Return the lines of a file and what parses them, with the limits of the model or those in `search`."""
+    context: typer.Context, model: _Model, constraints: Constraints, search: dict[str, Any]
+) -> tuple[Lines, LineParser, InputKind]:
+    """Return the lines of a file, what parses them, with the limits of the model or of `search`, and their kind."""
+    kind = _find_input(context)
     file = context.params["file"]
     column = context.params["column"]
     jsonl = kind == "jsonl"
@@ -296,7 +296,7 @@ def _input(
         if lines.typed and not (jsonl or is_quiet()):
             lines.greet(str(context.params["run"]), model.languages().pair)
     encoder = _constraint_encoder(model.folder, constraints, limits) if limits and jsonl and model.folder else None
-    return lines, LineParser(constraints, jsonl, lines.name, encoder, limits)
+    return lines, LineParser(constraints, jsonl, lines.name, encoder, limits), kind
 
 
 def _warn_of_tabs(file: str) -> None:

@@ -90,7 +90,8 @@ def suitable(size: CorpusSize, preset: str, seconds: float = math.inf) -> dict[s
 def describe(size: CorpusSize, recipe: Recipe) -> Iterator[str]:
     """Yield which settings a recipe has for a corpus of this size, and what cannot be learnt from it."""
     if size.pairs < FEW:
-        yield f"{counted(size.pairs, 'pair is', 'pairs are')} enough to try commands; a language takes some thousands"
+        few = counted(size.pairs, "pair is", "pairs are")
+        yield f"{few} enough to try the commands; to learn a language takes some thousands"
     for side in size.constant:
         yield f"every line of the {side} is the same: nothing can be learnt from such pairs; check the files"
     encoder = recipe.model.encoder

@@ -219,13 +219,13 @@ def test_both_broken_files_are_reported(tmp_path: Path) -> None:
         ("a.tsv", ["a\tb", "a b", "a\tb\tc"], "2 lines do not hold exactly one tab between source and target"),
         ("a.tsv", ["a"] * 21, ", 18, 19, 20 …)"),
         ("a.jsonl", ['{"source": "a", "target": "b"}', "{"], "1 line is not JSON"),
-        ("a.jsonl", ["[" * 100_000], "are not JSON"),
+        ("a.jsonl", ["[" * 100_000], "1 line is not JSON"),
         (
             "a.jsonl",
             ['{"source": "a"}', "3", '{"source": "a", "target": 3}'],
             "lack a text under the key source or target",
         ),
-        ("a.jsonl", ['{"source": "a", "target": "\\u0000"}'], "hold a NUL character; remove it (line 1)"),
+        ("a.jsonl", ['{"source": "a", "target": "\\u0000"}'], "1 line holds a NUL character; remove it (line 1)"),
     ],
 )
 def test_a_broken_pair_is_explained(tmp_path: Path, name: str, lines: list[str], expected: str) -> None:
@@ -294,9 +294,9 @@ def test_overlap_counts_pairs_sources_and_targets(tmp_path: Path) -> None:
     train = corpus_of(tmp_path, ["a", "b", "c"], ["A", "B", "C"])
     valid = corpus_of(tmp_path, ["x", "a", "b"], ["X", "A", "Y"])
     assert overlap(train, valid, "valid") == [
-        "valid: 1 of 3 pairs are also in train (line 2)",
+        "valid: 1 of 3 pairs is also in train (line 2)",
         "valid: 2 of 3 sources are also in train (lines 2, 3)",
-        "valid: 1 of 3 targets are also in train (line 2)",
+        "valid: 1 of 3 targets is also in train (line 2)",
     ]
     disjoint = corpus_of(tmp_path, ["x"], ["X"])
     assert overlap(train, disjoint, "test") == ["test: none of its 1 pair shares a side with train"]

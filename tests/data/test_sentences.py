@@ -136,7 +136,7 @@ def test_sentences_that_touched_are_parted_if_the_language_has_spaces() -> None:
 
 
 def test_a_wrong_number_of_translations_is_refused() -> None:
-    with pytest.raises(UsageError, match="the text has 2 lines to translate, but 1 translations came back"):
+    with pytest.raises(UsageError, match="the text has 2 lines to translate, but 1 translation came back"):
         split_text("Ab. Cd.").join(["x"])
 
 

@@ -185,8 +185,8 @@ class RuntimeTranslator:
         each, encode = constraints_of_each(constraints, count, "line"), self.model.encode_target
         if any(item.terms or item.forbid for item in each):
             raise UsageError(
-                "terms and forbidden words: lines that a runtime file translates take a prefix alone; load the run "
-                "folder instead, whose lines take all constraints"
+                "terms and forbidden words need the run folder; a runtime file has nothing that tokenises them, and "
+                "takes a prefix"
             )
         from regard.search.constraint_text import problems_of
 

@@ -388,7 +388,7 @@ def test_what_a_file_cannot_do_is_refused_with_all_causes(exported: Path) -> Non
     runtime = RuntimeTranslator(exported)
     with pytest.raises(UsageError, match=r"`sample` needs the run folder.*\n?.*`top_k` needs the run folder"):
         runtime.translate("I", sample=True, top_k=3)
-    with pytest.raises(UsageError, match="terms and forbidden words need the run folder; .* takes a prefix"):
+    with pytest.raises(UsageError, match=r"terms and forbidden words need the run folder; .* takes a prefix"):
         runtime.translate("I", constraints=Constraints(forbid=("home",)))
     with pytest.raises(UsageError, match=r"nbest: wanted 1 to 3 \(the beam\), got 4"):
         runtime.translate("I", nbest=4)

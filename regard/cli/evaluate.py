@@ -256,7 +256,8 @@ def _read_parallel(source: str, reference: list[str]) -> tuple[list[str], list[l
     composed = [[nfc(line) for line in lines] for lines in references]
     for path, lines, before in zip(reference, composed, references, strict=True):
         if changed := sum(map(str.__ne__, lines, before)):
-            say(f"{path}: {counted(changed, 'line is', 'lines are')} not in Unicode's form NFC, and compared in it")
+            verb = "it is compared as if it was" if changed == 1 else "they are compared as if they were"
+            say(f"{path}: {counted(changed, 'line is', 'lines are')} not in Unicode's form NFC; {verb}")
     return sources, composed
 
 

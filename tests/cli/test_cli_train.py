@@ -73,7 +73,7 @@ def test_all_problems_are_reported_at_once(regard: Command) -> None:
         (
             "a.jsonl",
             '{"source": "x"}\nno\n',
-            ["lack a text under the key source or target; give both (line 1)", "are not JSON; write one"],
+            ["line lacks a text under the key source or target; give both (line 1)", "1 line is not JSON; write one"],
         ),
     ],
 )

@@ -74,6 +74,7 @@ def header() -> str:
             f"/* Tables of sentence splitting, from regard/data/sentence_marks.py; marks of Unicode {UNICODE}.",
             "   Written by tools/make_sentence_tables.py. */",
             "",
+            f"#define SHORTEST_LAST {marks.SHORTEST_LAST} /* letters of a word that is no unlisted abbreviation */",
             f"#define LONGEST_ABBREVIATION {marks.LONGEST_ABBREVIATION} /* characters before a mark that count */",
             f'#define TIBETAN_GENITIVE "{marks.TIBETAN_GENITIVE}"',
             "",

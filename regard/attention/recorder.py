@@ -43,9 +43,19 @@ class AttentionRecorder(Mapping[str, Tensor]):
 
     def __getitem__(self, name: str) -> Tensor:
         parts = self._recorded[name]
+        rows = sorted({len(part) for part in parts})
+        if len(rows) > 1:
+            raise UsageError(
+                f"{name}: its passes had {', '.join(map(str, rows))} rows, as in a search with a beam, and cannot "
+                f"stand one after another; take `readings.passes({name!r})`, one tensor for each"
+            )
         longest = max(part.shape[-1] for part in parts)
         missing = -torch.inf if self._scores else 0.0
         return torch.cat([F.pad(part, (0, longest - part.shape[-1]), value=missing) for part in parts], 2)
+
+    def passes(self, name: str) -> list[Tensor]:
+        """Return what was recorded of each forward pass of a layer, (N, H, T, S), in order."""
+        return list(self._recorded[name])
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._recorded)
@@ -88,7 +98,8 @@ def check_role(role: object) -> None:
 def _check_module(model: object) -> None:
     """Raise UsageError for what is no module of PyTorch."""
     if not isinstance(model, nn.Module):
-        remedy = "; give its `.model`" if isinstance(getattr(model, "model", None), nn.Module) else ""
+        has_model = hasattr(type(model), "model") or "model" in getattr(model, "__dict__", {})  # no getter is run
+        remedy = "; give its `.model`" if has_model else ""
         raise UsageError(f"watch: wanted a module of PyTorch, got {describe(model)}{remedy}")
 
 

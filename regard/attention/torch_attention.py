@@ -6,12 +6,13 @@ import inspect
 import math
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
+from threading import get_ident
 from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import nn
-from torch.nn.modules.module import register_module_forward_hook
+from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 
 from regard.common.errors import UsageError
 from regard.common.shapes import Float, Tensor
@@ -35,25 +36,33 @@ def torch_attention_recorded(modules: Collection[nn.Module], record: Record) -> 
     if not any(map(is_torch_attention, modules)):
         yield
         return
-    called = set[nn.Module]()
+    called = set[tuple[int, nn.Module]]()  # by thread, as several may run the model
+
+    def before_forward(module: nn.Module, _: Any) -> None:
+        if _is_encoder_layer(module):
+            called.discard(
+                (get_ident(), module.get_submodule("self_attn"))
+            )  # which may have been called by itself, before
 
     def after_forward(module: nn.Module, args: Any, kwargs: dict[str, Any], _: Any) -> None:
         if is_torch_attention(module) and module in modules:
-            called.add(module)
+            called.add((get_ident(), module))
             record(module, *_attention_of(module, *args, **kwargs))
-        elif _is_encoder_layer(module) and (attention := module.get_submodule("self_attn")) in modules:
-            if attention not in called:  # the whole layer was one fused kernel
+        elif _is_encoder_layer(module):
+            attention = module.get_submodule("self_attn")
+            if attention in modules and (get_ident(), attention) not in called:  # the whole layer was one fused kernel
                 record(attention, *_attention_of_layer(module, *args, **kwargs))
-            called.discard(attention)
 
     try:
         handle = register_module_forward_hook(after_forward, with_kwargs=True)
     except TypeError:
         raise UsageError("watch: this PyTorch cannot record its own nn.MultiheadAttention; install 2.13") from None
+    before = register_module_forward_pre_hook(before_forward)
     try:
         yield
     finally:
         handle.remove()
+        before.remove()
 
 
 def _is_encoder_layer(module: nn.Module) -> bool:

@@ -89,7 +89,7 @@ def cached_images(
         for count, image in enumerate(_decode_all(paths, image_size), 1):
             writer.add(image)
             if log is not None and count % 10_000 == 0:
-                log(f"{count:,} of {counted(len(paths), 'image')} {'is' if count == 1 else 'are'} decoded")
+                log(f"{count:,} of {counted(len(paths), 'image')} are decoded")
         return writer.finish(cache_key)
 
 

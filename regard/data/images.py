@@ -241,6 +241,11 @@ def as_image(value: Any, name: str) -> ImageSource:
     """
     if isinstance(value, str) and (not value or "\0" in value):
         raise DataError(f"{name}: {value[:40]!r} is no path; give the path of an image file")
+    if isinstance(value, Image.Image) and value.mode == "F":
+        raise DataError(
+            f"{name}: got an image of Pillow in mode F, whose values have no known range; wanted whole numbers from 0 "
+            "to 255: for values from 0 to 1, Image.fromarray((numpy.asarray(image) * 255).round().astype('uint8'))"
+        )
     if isinstance(value, (str, bytes, os.PathLike, Image.Image)):
         return value
     if isinstance(value, (bytearray, memoryview)):

@@ -115,6 +115,8 @@ class _Greek(LetterCase):
         A word of one syllable has an accent seldom; any other seldom has none.
         """
         small = _nfd(self.lower(word))
+        if small == "η":  # the article: "or" keeps its accent in capitals
+            return [small]
         if _TONOS in small or len(small) > LONGEST_WORD:
             return [nfc(small)]
         syllables = [*re.finditer(self._SYLLABLE, small)]

@@ -45,6 +45,8 @@ def strip_mnemonic(line: str, encode: Encode) -> tuple[str, str]:
     match = next((match for match in _WITHIN.finditer(line) if match.start(2) == marks[0]), None)
     if match is None or not _is_label(match, encode):
         return line, ""
+    if match.start() > 0 and _NO_LATIN.search(line):  # such labels have their mark in brackets, or before all else
+        return line, ""
     return line[: match.start(2)] + line[match.end(2) :], match[2] + match[3][0]
 
 

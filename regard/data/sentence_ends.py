@@ -150,11 +150,16 @@ def _is_known_abbreviation(word: str) -> bool:
 
 
 def _goes_on(word: str) -> bool:
-    """Return whether a sentence goes on in small letters after a number, or a word that may stand before one."""
+    """Return whether a sentence goes on in small letters after a number, a word before one, or an abbreviation.
+
+    No list holds all abbreviations, so any short word may be one: two sentences in one line are translated better than
+    a sentence in two.
+    """
     return (
         word.translate(tables.FOLDED) in tables.BEFORE_NUMBERS
         or "." in word
         or any(map(str.isdecimal, word))
+        or (word[-1:].islower() and len(word) < tables.SHORTEST_LAST)
         or _ROMAN_NUMBER.fullmatch(word) is not None
     )
 

@@ -158,6 +158,8 @@ TIBETAN_CONNECTIVES: Final = _words("དང ནི ནས ན ཏེ སྟེ �
 TIBETAN_GENITIVE: Final = "འི"
 KHMER_ETC: Final = ("ល។", "បេ។")
 """What follows the first mark of ។ល។, which is "and so on"."""
+SHORTEST_LAST: Final = 5
+"""Letters of a word from which on it is no unlisted abbreviation, so that a small letter may begin a sentence."""
 LONGEST_ABBREVIATION: Final = 12
 """Characters before a mark that count."""
 

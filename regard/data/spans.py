@@ -7,6 +7,7 @@ left to right; where two begin at the same character, the kind that stands first
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
@@ -138,7 +139,12 @@ def own_pattern(patterns: Sequence[str]) -> Any:
                 f"keep: {pattern!r} matches everything, or nothing at all; write what is not to be translated"
             )
     UsageError.raise_all(causes)
-    return re2.compile("|".join(f"(?:{nfc(pattern)})" for pattern in patterns), options)
+    return re2.compile("|".join(f"(?:{_closed(nfc(pattern))})" for pattern in patterns), options)
+
+
+def _closed(pattern: str) -> str:
+    """Return a pattern whose literal text, which begins at \\Q, ends with it."""
+    return pattern + r"\E" * (pattern.rfind(r"\Q") > pattern.rfind(r"\E"))
 
 
 def find_spans(line: str, own: Any = None) -> Sequence[Span]:
@@ -146,10 +152,11 @@ def find_spans(line: str, own: Any = None) -> Sequence[Span]:
 
     They are found in the line as NFC composes it; where they stand is counted in the line as it was given.
     """
+    spans_of = _cached_spans if len(line) <= _CACHED else _cached_spans.__wrapped__
+    if unicodedata.is_normalized("NFC", line):
+        return spans_of(line, own)
     composed, places = nfc_with_places(line)
-    spans = _cached_spans(composed, own) if len(line) <= _CACHED else _cached_spans.__wrapped__(composed, own)
-    if composed == line:
-        return spans
+    spans = spans_of(composed, own)
     given, end = list[Span](), 0
     for span in spans:
         start = max(end, places[span.start][0])  # a letter and its mark, of which two spans have a part, stay together

@@ -118,9 +118,9 @@ class _Paragraph:
         decoded, places = _decoded(self.text, start, end, self.kind)
         for span in find_spans(decoded):
             if span.kind in _MARKS:
-                first = places[span.start][0]
+                first = places[span.start][0] if places else start + span.start
                 self._add_plain(at, first)
-                at = places[span.end - 1][1]
+                at = places[span.end - 1][1] if places else start + span.end
                 name = tag_name(decoded[span.start : span.end]) if span.kind == "tag" else ""
                 self._add_escaped(first, at, name, decoded[span.start : span.end])
         self._add_plain(at, end)
@@ -208,15 +208,18 @@ def _decode(entity: str, kind: Kind) -> str:
 
 
 def _decoded(text: str, start: int, end: int, kind: Kind) -> tuple[str, Sequence[tuple[int, int]]]:
-    """Decode the entities of text, as its readers see it; also return where each character stands in the markup."""
+    """Decode the entities of text, as its readers see it; also return where each character stands in the markup.
+
+    Nothing, if there are no entities: each then stands where it is.
+    """
     if "&" not in text[start:end]:
-        return text[start:end], [(place, place + 1) for place in range(start, end)]
+        return text[start:end], ()
     parts, places = list[str](), list[tuple[int, int]]()
     for match in _ATOM.finditer(text, start, end):
         raw = match[0]
         decoded = _decode(raw, kind) if match["entity"] else raw
         if decoded == raw:
-            places += [(place, place + 1) for place in range(*match.span())]
+            places += [(index, index + 1) for index in range(*match.span())]
         else:
             decoded = decoded or raw
             places += [match.span()] * len(decoded)

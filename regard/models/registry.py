@@ -155,11 +155,14 @@ def device_of(model: torch.nn.Module) -> torch.device:
 
 def check_device(name: str) -> str:
     """Return the device of a name such as cuda:1, or the best one for `auto`. Raises UsageError if it is absent."""
-    kind, _, number = name.partition(":")
+    kind, colon, number = name.partition(":")
     device = select_device(kind)
-    if number and not (number.isdecimal() and (kind != "cuda" or int(number) < torch.cuda.device_count())):
+    counts = {"cuda": torch.cuda.device_count(), "mps": 1}
+    if not colon:
+        return device
+    if not (number.isdecimal() and int(number) < counts.get(device, 0)):
         raise UsageError(f"`device={name}`: there is no device of this number")
-    return f"{device}:{number}" if number else device
+    return f"{device}:{number}"
 
 
 def select_device(name: str) -> str:

@@ -42,7 +42,7 @@ def checked_keep(keep: Keep, is_plain: bool, free: Sequence[bool]) -> Keep:
         raise UsageError(f"`keep=`: wanted True, False, or a list of patterns, got {describe(keep)}")
     if not ((is_plain and all(free)) or isinstance(keep, bool)):
         raise UsageError("patterns of what to keep go with the best translation alone: leave nbest and the like out")
-    return is_plain and keep
+    return keep if is_plain else False
 
 
 def translate_around_spans(
@@ -59,7 +59,7 @@ def translate_around_spans(
         translated = translate([case.line for case in known], owners, links)
         return [_restored(*item) for item in zip(translated, known, chosen, strict=True)]
 
-    own = None if isinstance(keep, bool) else own_pattern((keep,) if isinstance(keep, str) else tuple(keep))
+    own = None if isinstance(keep, bool) else own_pattern(tuple(keep))
     labels = {n: strip_mnemonic(line, reader.encode) for n, line in enumerate(lines) if keep and free[n]}
     outcomes = _around_spans({n: line for n, (line, _) in labels.items()}, cased, copies, own)
     others, results = [n for n in range(len(lines)) if n not in labels], []

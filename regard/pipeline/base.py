@@ -12,6 +12,7 @@ import numpy as np
 
 from regard.attention import Attention
 from regard.attention.alignment_choice import AlignmentChoice
+from regard.common.arguments import describe
 from regard.common.errors import LineWarning, UsageError, repetition_note
 from regard.data.letter_case import letter_case
 from regard.data.tokenizer import Tokenizer
@@ -65,8 +66,11 @@ class BasePipeline:
 
     @model.setter
     def model(self, model: Model | Ensemble) -> None:
+        if not all(hasattr(model, name) for name in ("encode", "begin", "step", "project", "top_tokens", "max_target")):
+            wrapped = "; give its `.module`" if hasattr(model, "module") else ""
+            raise UsageError(f"`model`: wanted an encoder-decoder model of Regard, got {describe(model)}{wrapped}")
+        self.engine = self.engine.with_model(model)  # which may refuse it
         self._model = model
-        self.engine = self.engine.with_model(model)
 
     @property
     def max_target(self) -> int | None:

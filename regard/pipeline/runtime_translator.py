@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 UNSUPPORTED = ("sample", "mbr", "coverage_penalty", "temperature", "top_k", "top_p", "groups")
 """Search settings that only a run folder, and PyTorch, can do."""
+OF_TRAINING = ("longest_source", "line_clauses")
+"""Search settings that the library keeps as they were when the file was written."""
 _SHARED = (
     *("beam", "length_penalty", "max_ratio", "max_extra", "min_length", "max_length"),
     *("no_repeat_ngram", "max_line", "max_whole"),
@@ -204,6 +206,8 @@ class RuntimeTranslator:
         if not all(name in _SHARED and type(value) in (int, float) for name, value in chosen.items()):
             settings = self.search.with_values(**chosen)
             _refuse_unsupported(settings)
+            fixed = [name for name in OF_TRAINING if name in chosen]
+            UsageError.raise_all(f"`{name}` is of the training data, and fixed in a runtime file" for name in fixed)
             options.split = int(settings.splits_sentences)
             chosen = {name: getattr(settings, name) for name in _SHARED}
         for name, value in chosen.items():  # the library checks their bounds

@@ -65,7 +65,7 @@ class Translation:
 
 def as_texts(texts: Any) -> list[str]:
     """Return a text or several as a list. Raises UsageError, with all causes, for what is no text."""
-    if isinstance(texts, Mapping) or getattr(texts, "ndim", 1) != 1:
+    if isinstance(texts, Mapping) or (not isinstance(texts, str) and getattr(texts, "ndim", 1) != 1):
         raise UsageError(f"texts: wanted a text or a list of texts, got {describe(texts)}; give its texts in one list")
     items: list[Any] = [texts] if isinstance(texts, (str, bytes)) or not isinstance(texts, Iterable) else list(texts)
     wrong = [(number, item) for number, item in enumerate(items, 1) if not isinstance(item, str)]

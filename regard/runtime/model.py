@@ -245,11 +245,13 @@ _BOUNDS: dict[str, tuple[float, float]] = {
     "max_ratio": (0.01, 100),
     "diversity": (0, 1_000),
     "line_sentences": (0, 10**9),
+    "line_clauses": (1, 5 * 10**8),
     "score_threshold": (-(10**9), 0),
 }
 _FRACTIONS = ("length_penalty", "max_ratio", "diversity", "line_sentences", "score_threshold")
 _USUAL: dict[str, tuple[Any, ...]] = {
-    **dict.fromkeys(("longest_source", "line_sentences", "score_threshold", "max_length", "top_k", "top_p"), (None,)),
+    **dict.fromkeys(("longest_source", "line_sentences", "line_clauses", "score_threshold"), (None,)),
+    **dict.fromkeys(("max_length", "top_k", "top_p"), (None,)),
     "sample": (False,),
     "mbr": (False,),
     "groups": (1,),

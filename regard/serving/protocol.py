@@ -68,6 +68,7 @@ class TimedProtocol(H11Protocol):
     address = ""
     _is_answered = False  # while the end of an answer is handled
     _timer: asyncio.TimerHandle | None = None
+    _turn: asyncio.TimerHandle | None = None  # until which the next request waits, unread
     _write_timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -98,15 +99,25 @@ class TimedProtocol(H11Protocol):
 
         Clients that send hundreds at once, on hundreds of connections, would else leave the others no time.
         """
+        if self._turn is not None:
+            return
         if self._is_answered and self.conn.trailing_data[0]:
             self.waiting.pipelined += 1
-            self.loop.call_later(TURN * self.waiting.pipelined, self._take_turn)
+            self._turn = self.loop.call_later(TURN * self.waiting.pipelined, self._take_turn)
+            self.flow.pause_reading()  # what is sent meanwhile waits with its sender
         else:
             super().handle_events()
 
+    def _end_turn(self) -> None:
+        if self._turn is not None:
+            self._turn.cancel()
+            self._turn = None
+            self.waiting.pipelined -= 1
+
     def _take_turn(self) -> None:
-        self.waiting.pipelined -= 1
+        self._end_turn()
         if not self.transport.is_closing():
+            self.flow.resume_reading()
             self.handle_events()
             self._note()
 
@@ -123,6 +134,7 @@ class TimedProtocol(H11Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._disarm()
+        self._end_turn()
         super().connection_lost(exc)
         self._stop_write_timer()
         self.waiting.discard(self)

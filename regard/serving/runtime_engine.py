@@ -190,9 +190,11 @@ class RuntimeEngine:
         threshold = self._model.score_threshold(self._options(search))
         replies = [self._line(line, bool(search.get("log_probs")), threshold) for line in lines]
         for text, reply in zip(call["lines"], replies, strict=True):
-            for hypothesis in reply["hypotheses"]:
-                if hypothesis["alignments"]:
-                    hypothesis["alignments"] = to_given(hypothesis["alignments"], given_words(text))
+            aligned = [hypothesis for hypothesis in reply["hypotheses"] if hypothesis["alignments"]]
+            if aligned:
+                words = given_words(text)
+                for hypothesis in aligned:
+                    hypothesis["alignments"] = to_given(hypothesis["alignments"], words)
         for (form, mnemonic), reply in zip(call.get("labels", ()), replies, strict=False):
             for hypothesis in reply["hypotheses"] if form.is_capital or mnemonic else ():
                 text = insert_mnemonic(form.restore(hypothesis["text"]), mnemonic, self._case_reader.source)

@@ -34,6 +34,7 @@ _FRAMES = 12  # innermost calls that the log shows of an unexpected exception
 _LENGTHS = {"content-length", "transfer-encoding"}
 """With both, a proxy may see the end of a request elsewhere (RFC 9112, section 6.3)."""
 HEAD_BYTES = 1 << 18
+"""Most bytes of a request's head: some clients send the text in the address."""
 _HOST = re.compile(r"(?P<name>\[[0-9A-Fa-f:.]+\]|[^:/@\s]+)(?::[0-9]{1,5})?")
 
 

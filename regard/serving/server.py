@@ -26,7 +26,6 @@ from regard.serving.security import HEAD_BYTES
 from regard.serving.server_settings import ServerSettings
 from regard.serving.service import Pair
 
-"""Most bytes of a request's head: some clients send the text in the address."""
 _ACCEPTED = 32
 """Connections that are taken at once, before any of those that wait too long is ended."""
 _FILES = 96

@@ -9,7 +9,7 @@ from regard.data.sentence_ends import SENTENCE_END
 from regard.data.sentence_marks import character_class
 
 _IN_JAVASCRIPT = {"(?P<": "(?<", r"[^\W\d_]": r"[\p{L}\p{No}\p{Nl}]"}
-"""What regular expressions of Python are called in those of JavaScript with the flag u."""
+"""Parts of Python's patterns, as those of JavaScript with the flag u write them."""
 
 
 def sentence_rules() -> dict[str, Any]:
@@ -33,4 +33,5 @@ def sentence_rules() -> dict[str, Any]:
         "months": rf"\s+(?:{'|'.join(tables.MONTHS)})(?![\p{{L}}\p{{N}}_])",
     }
     sets["tibetan_genitive"] = tables.TIBETAN_GENITIVE
-    return {"window": tables.LONGEST_ABBREVIATION, "words": words, "sets": sets, "patterns": patterns}
+    lengths = {"window": tables.LONGEST_ABBREVIATION, "shortest": tables.SHORTEST_LAST}
+    return {**lengths, "words": words, "sets": sets, "patterns": patterns}

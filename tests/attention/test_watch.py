@@ -208,6 +208,15 @@ def test_every_kind_of_multihead_attention_is_recorded(options: dict[str, Any], 
     torch.testing.assert_close(readings[""], expected if batched else expected[None])
 
 
+def test_a_layer_is_recorded_though_its_attention_was_called_before() -> None:
+    layer = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True).eval()
+    x = torch.randn(1, 3, 8, generator=torch.Generator().manual_seed(0))
+    with torch.inference_mode(), watch(layer) as readings:
+        layer.self_attn(x, x, x)
+        layer(x)
+    assert readings["self_attn"].shape == (1, 2, 6, 3)
+
+
 def test_modules_of_pytorch_are_as_before_after_the_block() -> None:
     model = encoder().eval()
     before = {name: dict(module.__dict__) for name, module in model.named_modules()}

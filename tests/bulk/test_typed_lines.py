@@ -17,7 +17,7 @@ from regard.data.familiar import Familiar
 from regard.data.tokenizer import Tokenizer, TokenizerSettings
 from regard.interchange.runtime import export
 from regard.model_folder import load_settings, write_settings
-from regard.pipeline import RuntimeTranslator, Translation, Translator
+from regard.pipeline import Translation, Translator
 from regard.pipeline.bulk import ChunkTranslator, OutputFormat
 from regard.pipeline.bulk.chunk_translator import UNLEARNT
 from regard.pipeline.bulk.lines import Chunk
@@ -46,14 +46,6 @@ def test_a_typed_line_unlike_the_text_of_training_is_named(model: Path, suffix: 
         result = translate(translator, Chunk(0, 1, (line,), ""))
         assert (UNLEARNT in result.notes) == (typed and LINES[line])
         assert result.doubtful == LINES[line]
-
-
-def test_a_damaged_filter_is_left_out_with_a_warning(model: Path) -> None:
-    translator = RuntimeTranslator(model.with_suffix(".regard"))
-    translator.model.card["familiar"] = {"pairs": "x", "most": 0}
-    with pytest.warns(UserWarning, match=r"familiar.*pairs.*lines are not compared"):
-        (translation,) = translator.translate("집에 나는 간다")
-    assert not translation.doubtful
 
 
 def test_what_is_said_of_a_line_that_is_tried_twice_is_said_once() -> None:

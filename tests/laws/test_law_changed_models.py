@@ -20,6 +20,7 @@ from torch.overrides import TorchFunctionMode
 import regard
 from laws.models import kinds
 from regard.attention import Attention
+from regard.common.errors import UsageError
 from regard.layers.embedding import Embedding, OutputProjection
 from regard.layers.feedforward import FeedForward
 from regard.model_folder import ModelFolder
@@ -346,11 +347,15 @@ def test_a_watched_model_decodes_by_pytorch_and_is_recorded(settings: Any) -> No
     folder = family(settings)
     engine, asked = Engine(folder.model, folder=folder), requests(folder)[1:4]
     unwatched = engine.decode(asked, folder.settings.search)
-    has_attention = any(isinstance(module, Attention) for module in folder.model.modules())
+    if not any(isinstance(module, Attention) for module in folder.model.modules()):
+        with pytest.raises(UsageError, match="has no attention"), regard.watch(folder.model):
+            pass
+        return
     with regard.watch(folder.model) as readings:
         watched = engine.decode(asked, folder.settings.search)
     assert_same(watched, unwatched)
-    assert bool(readings) == has_attention
+    assert all(len(readings.passes(name)) >= 1 for name in readings)
+    assert set(readings) == {name for name, part in folder.model.named_modules() if isinstance(part, Attention)}
     assert engine.describe().startswith("PyTorch")
     engine.decode(asked, folder.settings.search)
     assert engine.describe().startswith("C library") == is_packed(folder)

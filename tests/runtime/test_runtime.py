@@ -36,7 +36,7 @@ from regard.runtime import native
 from regard.runtime.engine import pack_model
 from regard.runtime.engine.runtime_file import runtime_file
 from regard.runtime.model import EncodedSource, RuntimeModel, _structure, interruptible
-from regard.search import Constraints
+from regard.search import Constraints, SearchSettings
 from regard.serving.pairs import LanguagePairs
 from regard.serving.process_service import _language_id, _served_model
 from regard.serving.runtime_engine import RuntimeEngine
@@ -300,6 +300,12 @@ UNUSUAL: dict[str, Any] = {
     "readme": ["", "x" * 10**6, "\0\x1b"],
     "other": [None, [], "text"],
 }
+
+
+def test_usual_cards_are_opened_without_pydantic() -> None:
+    """Whatever training records of a corpus is usual, too."""
+    usual = {**SearchSettings().model_dump(), "longest_source": 40, "line_sentences": 1.25, "line_clauses": 3}
+    assert [name for name, value in usual.items() if not runtime_model._is_usual(name, value)] == []
 
 
 def test_wrong_cards_are_refused_when_opened_and_unusual_ones_work(tmp_path: Path) -> None:

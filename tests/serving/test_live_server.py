@@ -305,6 +305,35 @@ def test_requests_that_are_sent_at_once_take_turns(
     assert len(begun) <= 3 * 20 + 3, "each connection is read once, or a few times in pieces, and begins one request"
 
 
+def test_who_goes_on_sending_waits_for_the_turn_all_the_same(
+    serve: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing is read from a connection whose next request waits, and no further turn is counted for it."""
+    monkeypatch.setattr(protocol, "TURN", 3600.0)
+    waiting = protocol.WaitingConnections(10, 10)
+    monkeypatch.setattr(server, "WaitingConnections", lambda *_: waiting)
+    address = serve()
+
+    def settle(pipelined: int) -> None:
+        for _ in range(200):  # each lets the server read what it would
+            assert httpx.get(f"{address}/health").status_code == 200
+            if waiting.pipelined == pipelined:
+                return
+        pytest.fail(f"{waiting.pipelined} requests wait for their turn instead of {pipelined}")
+
+    with connect(address) as connection:
+        connection.sendall(pipelined("/health", 2))
+        assert connection.recv(12) == b"HTTP/1.1 200"
+        settle(1)
+        connection.settimeout(1)
+        sent, most = 0, 64 << 20
+        with contextlib.suppress(TimeoutError):
+            while sent < most:
+                sent += connection.send(pipelined("/health", 1000))
+        assert sent < most, "the system's buffers are full before that"
+        settle(1)
+
+
 def test_requests_that_are_sent_at_once_are_all_answered(address: str) -> None:
     last = b"GET /languages HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
     with connect(address) as connection:

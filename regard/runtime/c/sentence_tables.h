@@ -1,6 +1,7 @@
 /* Tables of sentence splitting, from regard/data/sentence_marks.py; marks of Unicode 18.0.0.
    Written by tools/make_sentence_tables.py. */
 
+#define SHORTEST_LAST 5 /* letters of a word that is no unlisted abbreviation */
 #define LONGEST_ABBREVIATION 12 /* characters before a mark that count */
 #define TIBETAN_GENITIVE "འི"
 

@@ -252,11 +252,16 @@ static int is_abbreviation(const char *text, size_t size, Candidate c) {
 /* Whether a word with a full stop is no last one of a sentence if a small letter follows. */
 static int is_known_abbreviation(Word word) { return is_listed(word, BEFORE_SMALL) || consists_of(word, CONSONANTS); }
 
-/* Whether a sentence goes on in small letters after a number, or a word that may stand before one. */
+/* Whether a word in small letters is so short that it may be an abbreviation. */
+static int is_short(Word word) {
+  return word.size && word.characters < SHORTEST_LAST && character_kind(character_before(word.text, word.size)) & IS_LOWER;
+}
+
+/* Whether a sentence goes on in small letters after a number, a word before one, or an abbreviation. */
 static int goes_on(Word word) {
   size_t roman = 0;
   while (roman < word.size && word.text[roman] && strchr("IVXLC", word.text[roman])) roman++;
-  return is_listed(word, BEFORE_NUMBERS) || memchr(word.text, '.', word.size) || has_decimal(word) || (roman && roman == word.size);
+  return is_listed(word, BEFORE_NUMBERS) || memchr(word.text, '.', word.size) || has_decimal(word) || is_short(word) || (roman && roman == word.size);
 }
 
 /* Whether a word such as iPhone or macOS begins here. */

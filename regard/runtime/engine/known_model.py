@@ -13,6 +13,7 @@ from operator import attrgetter
 from typing import Any, NamedTuple
 
 import torch
+import torch.nn.functional as F
 from torch import nn
 from torch.nn.modules import module as torch_module
 from torch.overrides import _get_current_function_mode_stack
@@ -49,6 +50,12 @@ _OF_TORCH: dict[type, tuple[Any, ...]] = {
 }
 """Classes of PyTorch that models are made of, with the methods that they had when this module was imported."""
 
+_functions = attrgetter(
+    *("linear", "embedding", "layer_norm", "scaled_dot_product_attention", "relu", "gelu", "silu", "glu", "normalize")
+)
+_FUNCTIONS = _functions(F)
+"""Functions of PyTorch that modules of Regard call, as they were when this module was imported."""
+
 
 class Classes(NamedTuple):
     """The classes of the modules that the library computes, and their bases: Regard's own, and PyTorch's."""
@@ -67,14 +74,16 @@ class Classes(NamedTuple):
     def are_as_defined(self) -> bool:
         """Return whether no method that the library stands for was replaced."""
         of_torch = [*map(_methods, self.of_torch)] == [*map(_OF_TORCH.__getitem__, self.of_torch)]
-        return of_torch and are_as_defined(self.own)
+        return of_torch and are_as_defined(self.own) and _functions(F) == _FUNCTIONS
 
     def find_patch(self) -> str | None:
         """Return the name of a method that was replaced."""
         if (patch := find_patch(self.own)) is not None:
             return patch
-        patched = (cls.__name__ for cls in self.of_torch if _methods(cls) != _OF_TORCH[cls])
-        return next((f"a method of {name}" for name in patched), None)
+        patched = [f"a method of {cls.__name__}" for cls in self.of_torch if _methods(cls) != _OF_TORCH[cls]]
+        if _functions(F) != _FUNCTIONS:
+            patched.append("a function of torch.nn.functional")
+        return patched[0] if patched else None
 
 
 def computed_parts(model: Model, runs_encoder: bool) -> dict[str, nn.Module]:

@@ -111,7 +111,7 @@ const SEARCH = { // the search settings of a card, as regard.search.settings has
   max_line: [1, COUNT, true], max_whole: [1, COUNT, true], max_required: [1, COUNT, true], max_forbidden: [1, COUNT, true],
   max_length: [1, COUNT, true, true], longest_source: [1, COUNT, true, true], top_k: [1, COUNT, true, true],
   length_penalty: [0, 10], coverage_penalty: [0, 1000], diversity: [0, 1000], max_ratio: [Number.MIN_VALUE, 100], temperature: [Number.MIN_VALUE, 1000],
-  top_p: [Number.MIN_VALUE, 1, false, true], line_sentences: [0, COUNT, false, true], score_threshold: [-COUNT, 0, false, true],
+  top_p: [Number.MIN_VALUE, 1, false, true], line_sentences: [0, COUNT, false, true], line_clauses: [1, COUNT / 2, true, true], score_threshold: [-COUNT, 0, false, true],
 };
 const BASE64 = /^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{4}|[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)$/, MOST_BASE64 = 20_000;
 const isTable = (value) => typeof value === "object" && value !== null && !Array.isArray(value);

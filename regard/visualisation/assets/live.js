@@ -514,15 +514,6 @@ const livePage = (() => {
 
   // --- names and labels
 
-  function knownLanguage(code) { // for Intl, which throws at a code that is none: its language alone, or English
-    for (const tag of [code, String(code).split(/[-_]/)[0]]) {
-      try {
-        return Intl.getCanonicalLocales(tag)[0] ?? "en";
-      } catch { /* the next one */ }
-    }
-    return "en";
-  }
-
   function languageName(code, otherwise) {
     if (!code) return otherwise;
     const known = models.find(({ names }) => names?.[code])?.names[code][Number(document.documentElement.lang === "ko")];

@@ -32,7 +32,8 @@ const sentenceRules = (tables) => {
     if (marks !== ".") return !closers && !(";\u037e".includes(marks[0]) && word.length === 1) && !consistsOf(marks, sets.quiet);
     if (isAbbreviation(text, start, candidate) || words.before_small.has(folded) || consistsOf(folded, sets.consonants)) return false;
     if (/^\p{L}{1,11}?[A-Z]/u.test(text.slice(following, following + WINDOW))) return true; // iPhone
-    const goesOn = words.before_numbers.has(folded) || word.includes(".") || /\p{Nd}/u.test(word) || /^[IVXLC]+$/.test(word);
+    const goesOn = words.before_numbers.has(folded) || word.includes(".") || /\p{Nd}/u.test(word) || /^[IVXLC]+$/.test(word)
+      || (/\p{Lowercase}$/u.test(word) && [...word].length < tables.shortest);
     return !closers && !"([{".includes(text[following - 1]) && !goesOn;
   }
 

@@ -14,6 +14,8 @@ from regard.documents.tags import Kind
 
 _BEFORE, _BEHIND = re.compile(r"[(\[{\"“„‚‘«‹¿¡]"), re.compile(r"[\s.,;:!?…)\]}\"”’“»›]")
 """Punctuation, and white space, that parts an element from the words around it, wherever it comes to stand."""
+_OPENS, _CLOSES = re.compile(r"(?<!\S)['*/_-]"), re.compile(r"['*/_-](?!\S)")
+"""Marks that are the same on both sides of what they enclose: before or behind it if they stand at a word's edge."""
 _ENTITIES = {
     "\u00a0": ("&nbsp;", "&#160;", "&#xa0;", "&#xA0;"),
     '"': ("&quot;", "&#34;", "&#x22;"),
@@ -147,12 +149,13 @@ class _Writer:
             mark = self._sentence.marks[number]
             is_point = mark.role not in (Role.OPEN, Role.CLOSE)
             edge = text[mark.start - 1 : mark.start]
-            follows_space = is_point and may_begin and (edge.isspace() or (is_spaced and _BEFORE.match(edge)))
+            is_enclosed = bool(edge) and (_BEFORE.match(edge) or _OPENS.match(text, mark.start - 1))
+            follows_space = is_point and may_begin and (edge.isspace() or (is_spaced and is_enclosed))
             is_first_opened = mark.role is Role.OPEN and is_spaced and " " not in parts
             if (follows_space and parts[-1:] != [" "]) or is_first_opened:
                 parts.append(" ")
             parts.append(text[mark.start : mark.end])
-            if is_point and may_end and _BEHIND.match(text, mark.end):
+            if is_point and may_end and (_BEHIND.match(text, mark.end) or _CLOSES.match(text, mark.end)):
                 parts.append(" ")
         if is_spaced and " " not in parts:
             parts.append(" ")

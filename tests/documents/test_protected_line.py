@@ -48,6 +48,15 @@ def test_tags_go_with_their_words_as_in_markup() -> None:
     assert protect_line('<kept-span id="7"/> a').render([AlignedLine("b", [(0, 0)])]) == '<kept-span id="7"/> b'  # type: ignore[union-attr]
 
 
+@pytest.mark.parametrize("quotes", ["''", "**", "//", "__", "--", '""', "()", "«»"])
+def test_a_span_in_quotes_is_parted_from_the_words_around_it(quotes: str) -> None:
+    """Also if the translation has lost the quotes."""
+    protected = protect_line(f"I go {quotes[0]}{{x}}{quotes[1]} home")
+    assert protected is not None
+    rendered = protected.render([AlignedLine("Ich gehe heim", [(0, 0), (1, 1), (3, 2)])])
+    assert "{x}" in rendered.translate(str.maketrans(quotes, "  ")).split()
+
+
 @pytest.mark.parametrize("line", ["Press F5 at 12:30, © 2024", "나는 빵을 먹고 있었다", "", "a < b & c"])
 def test_a_line_without_such_spans_needs_no_protection(line: str) -> None:
     assert protect_line(line) is None

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from functools import cache
 
 from regard.data import sentence_marks as tables
 from regard.data.sentence_marks import LONGEST_ABBREVIATION, character_class
@@ -34,7 +35,7 @@ _INDIC_MARKS = rf"(?<=[{character_class(tables.INDIC)}])[{_MARKS}|]+"
 _ETHIOPIC_MARKS = rf"(?<=[{character_class(tables.ETHIOPIC)}])(?:\u1361\u1361+|::+)(?![\u1361:])"
 """The full stop of Ethiopic scripts is often typed as two signs between words, or as two colons."""
 _GLUED_MARKS = rf"[{_MARKS}]+(?<=[{_GLUED}])(?![{_MARKS}])"
-SENTENCE_END = re.compile(
+SENTENCE_END = (
     rf"(?=[{_MARKS};\u037e:|\u1361])(?<![{_MARKS}])(?:"
     rf"(?P<glued>{_GLUED_MARKS}|{_ETHIOPIC_MARKS})(?P<quote>{_TAIL})(?=\s*(?P<after>[^\s{_MARKS}{_CLOSERS}]))"
     rf"|(?P<marks>{_GREEK_MARKS}|{_ARMENIAN_MARKS}|{_INDIC_MARKS}|[{_MARKS}]+)(?P<closers>(?:{_AFTER}|“)*)(?!{_AFTER}|“)"
@@ -44,7 +45,7 @@ SENTENCE_END = re.compile(
     rf"|(?:{'|'.join(f'(?<={ending})' for ending in tables.HINDI_ENDINGS)})\.+{_TAIL}(?=[\u0904-\u0939])"
     rf")"
 )
-"""Candidates: glued marks; marks before white space; between letters without capitals; after the ending of a verb."""
+"""Pattern: glued marks; marks before white space; between letters without capitals; after the ending of a verb."""
 _LETTERS = character_class(tables.CLAUSES)
 _CLAUSE_LETTER = re.compile(f"[{_LETTERS}]")
 _CLAUSE_END = re.compile(rf"(?<=[{_LETTERS}])\s+(?=[{_LETTERS}])")
@@ -61,9 +62,15 @@ _LAST_WORD = re.compile(r"[^\s۔]*\Z")
 _FIRST_LETTERS = re.compile(r"[^\W\d_]*")
 
 
+@cache
+def _candidates() -> re.Pattern[str]:
+    """Compile the pattern at its first use: it takes ten milliseconds, and the C library has its own rules."""
+    return re.compile(SENTENCE_END)
+
+
 def sentence_ends(text: str, start: int = 0, stop: int | None = None) -> Iterator[int]:
     """Yield the offsets at which sentences of a text line end, but for the last. Takes linear time for any text."""
-    for match in SENTENCE_END.finditer(text, start, len(text) if stop is None else stop):
+    for match in _candidates().finditer(text, start, len(text) if stop is None else stop):
         if _is_end(text, start, match):
             start = match.end()
             yield start

@@ -14,7 +14,7 @@ _IN_JAVASCRIPT = {"(?P<": "(?<", r"[^\W\d_]": r"[\p{L}\p{No}\p{Nl}]"}
 
 def sentence_rules() -> dict[str, Any]:
     """Return patterns, sets of characters and lists of words, as JSON holds them."""
-    candidates = SENTENCE_END.pattern
+    candidates = SENTENCE_END
     for python, javascript in _IN_JAVASCRIPT.items():
         candidates = candidates.replace(python, javascript)
     words = {

@@ -100,7 +100,9 @@ def _is_right(event: str, what: str, given: list[str], own: list[str], installed
         return _is_in(path, [*installed, *own])
     if any(path.startswith(root) for root in given) or _is_in(path, own):
         return True
-    return path.startswith("/dev/") if event == "write" else _is_in(path, installed)
+    if event == "write":
+        return path.startswith("/dev/") or what.startswith("/proc/self/fd/")  # what this process has open already
+    return _is_in(path, installed)
 
 
 def _is_in(path: str, roots: list[str]) -> bool:

@@ -101,7 +101,7 @@ def test_prefixes_that_cannot_be_are_refused(make: Maker) -> None:
             model.translate("I", constraints=Constraints(prefix=" "))
         with pytest.raises(UsageError, match="constraints: got 1 for 2 lines"):
             model.translate(["I", "you"], constraints=[Constraints(prefix="I")])
-    with pytest.raises(UsageError, match="a runtime file takes a prefix"):
+    with pytest.raises(UsageError, match="a runtime file has nothing that tokenises them, and takes a prefix"):
         runtime.translate("I", constraints=Constraints("I", ("home",)))
     with pytest.raises(UsageError, match="streams without constraints"):
         list(runtime.stream("I", Constraints("I")))

@@ -67,7 +67,9 @@ def holds_tabs(path: Path) -> bool:
 
 
 def _head(path: Path) -> bytes:
-    with contextlib.suppress(OSError, EOFError, zlib.error):  # a regular file's reader says what is wrong with it
+    with contextlib.suppress(
+        OSError, EOFError, ValueError, zlib.error
+    ):  # a regular file's reader says what is wrong with it
         if path.is_file():
             with path.open("rb") as raw, gzip.open(raw, "rb") if path.name.endswith(".gz") else raw as file:
                 return file.read(_HEAD)

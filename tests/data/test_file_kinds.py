@@ -121,3 +121,13 @@ def test_a_zip_archive_of_any_name_is_one_sentence(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="it looks compressed: unpack it first") as caught:
         read_lines(tmp_path / "a.txt")
     assert len(caught.value.causes) == 1
+
+
+def test_a_path_that_cannot_be_asked_is_left_to_its_reader(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Stand-ins for addresses raise ValueError for some that are none."""
+
+    def refuse(_: Path) -> bool:
+        raise ValueError("no repository")
+
+    monkeypatch.setattr(Path, "is_file", refuse)
+    assert input_kind(Path("hf:") / "[::1]") == "text"

@@ -21,7 +21,7 @@ _START = re.compile(
     r"(\A[\W\d_]*?|[.!?…][^\w\s]{0,4}\s{1,4}[^\w\s]{0,4}?)"
     "(['’]?[^\\W\\d_](?:[^\\W\\d_]|[\u0300-\u036f])*(?:[\\s-]+\\w+)?)"
 )
-"""What stands before the first word of a sentence, and this word with the next one."""
+"""The first word of a sentence and the next one, with the text before them."""
 _CACHED = 10_000
 """Most words whose known letters are kept."""
 

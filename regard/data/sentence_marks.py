@@ -37,7 +37,7 @@ BETWEEN_DIGITS: Final = "\u0589\u06d4"
 CLOSERS: Final = "\"'”’»›)]}」』）】》〉"
 OPENERS: Final = "\"'“‘«‹([{¿¡„‚「『（【《〈"
 BEFORE_WORDS: Final = "(\"'“‘[„«"
-"""What may stand before an abbreviation."""
+"""Characters that may stand before an abbreviation."""
 NOTES: Final[Ranges] = (
     (0x2A, 0x2A),
     (0xB2, 0xB3),
@@ -157,7 +157,7 @@ TIBETAN_CONNECTIVES: Final = _words("དང ནི ནས ན ཏེ སྟེ �
 """Syllables after which a clause ends, and no sentence."""
 TIBETAN_GENITIVE: Final = "འི"
 KHMER_ETC: Final = ("ល។", "បេ។")
-"""What follows the first mark of ។ល។, which is "and so on"."""
+"""Continuations of the first mark of ។ល។, which is "and so on"."""
 SHORTEST_LAST: Final = 5
 """Letters of a word from which on it is no unlisted abbreviation, so that a small letter may begin a sentence."""
 LONGEST_ABBREVIATION: Final = 12

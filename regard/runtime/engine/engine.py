@@ -30,7 +30,7 @@ from regard.search.search_steps import SearchStep
 from regard.search.search_trace import trace_search
 
 EngineName = Literal["auto", "library", "pytorch"]
-"""Which engine decodes; auto: the C library if it can, else PyTorch."""
+"""Names of the engines; auto: the C library if it can, else PyTorch."""
 
 
 class Engine:

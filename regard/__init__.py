@@ -16,9 +16,10 @@ from regard.common.version import __version__
 if TYPE_CHECKING:
     from regard.attention.recorder import watch
     from regard.comparison import Comparison, compare
-    from regard.pipeline import Caption, Captioner, Translation, Translator
+    from regard.pipeline import Caption, Captioner, Translator
     from regard.pipeline.opening import load
     from regard.run import Run, train
+    from regard.text.translation import Translation
     from regard.training.recipe import presets
 
 __all__ = [
@@ -42,9 +43,10 @@ _MODULES = {
     "common.errors": ("RegardError",),
     "common.version": ("__version__",),
     "comparison": ("Comparison", "compare"),
-    "pipeline": ("Caption", "Captioner", "Translation", "Translator"),
+    "pipeline": ("Caption", "Captioner", "Translator"),
     "pipeline.opening": ("load",),
     "run": ("Run", "train"),
+    "text.translation": ("Translation",),
     "training.recipe": ("presets",),
 }
 

@@ -73,7 +73,7 @@ def translate_pipe(call: PipeCall) -> None:
     options = translator.model.options()
     lines = Lines("-", options.max_line)
     if lines.typed:
-        lines.greet(call.file, translator.languages.pair)
+        lines.greet(call.file, translator.language_pair)
     search = {} if call.beam is None else {"beam": call.beam}
     translate = ChunkTranslator(lines.name, OutputFormat(), search, typed=lines.typed)
     known, unknown, doubtful, count = 0, 0, 0, 0

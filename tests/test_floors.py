@@ -18,7 +18,7 @@ FLOORS: dict[str, int] = {
     "data": 1,
     "models": 2,
     "visualisation": 2,
-    "documents": 2,
+    "text": 2,
     "search": 3,
     "model_folder": 4,
     "runtime": 5,

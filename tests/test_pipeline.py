@@ -1,4 +1,4 @@
-"""Translator: options, n-best, constraints, streaming, ensembles; readings equal teacher forcing the output."""
+"""FolderTranslator: options, n-best, constraints, streaming, ensembles; readings equal teacher forcing the output."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ from regard.data.vocabulary import BOS, EOS
 from regard.evaluation.validation import make_validator
 from regard.model_folder import CONFIG, WEIGHTS, load_tensors, named_weights, save_folder, save_weights
 from regard.models import Batch
-from regard.pipeline import Translation, Translator, load
-from regard.pipeline.translation import as_texts
+from regard.pipeline import FolderTranslator, Translation, load
 from regard.search import ConstraintEncoder, Constraints, Hypothesis, LengthPenalty, SearchOptions, SearchSettings
 from regard.search.rerank import Repetition
+from regard.text.translation import as_texts
 
 READINGS_BOUND = 1e-6 if "AVX512" in torch.backends.cpu.get_cpu_capability() else 1e-5
 """PyTorch's products over a batch and over one sentence differ more where its vectors are shorter."""
 
 
 @pytest.fixture(scope="module", params=pairs(unpack=False))
-def translator(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Translator:
+def translator(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> FolderTranslator:
     return load(folder(tmp_path_factory.mktemp("model"), *request.param))
 
 
-def test_translations_keep_the_order_and_empty_lines_stay_empty(translator: Translator) -> None:
+def test_translations_keep_the_order_and_empty_lines_stay_empty(translator: FolderTranslator) -> None:
     lines = [SENTENCES[1], "", SENTENCES[0], "   ", SENTENCES[4]]
     together = [translation.text for translation in translator.translate(lines)]
     assert together == [translator.translate(line)[0].text if line.strip() else "" for line in lines]
@@ -47,7 +47,7 @@ def test_translations_keep_the_order_and_empty_lines_stay_empty(translator: Tran
 @pytest.mark.filterwarnings("ignore::regard.common.errors.LineWarning")
 @pytest.mark.parametrize("options", [{}, {"beam": 1}, {"sample": True, "seed": 3}, {"nbest": 2, "alignments": True}])
 def test_each_sentence_of_a_line_has_the_translation_that_it_has_alone(
-    translator: Translator, options: SearchOptions
+    translator: FolderTranslator, options: SearchOptions
 ) -> None:
     if "alignments" in options and not translator.cross_attention():
         options = {"nbest": 2}  # type: ignore[typeddict-unknown-key]
@@ -74,12 +74,12 @@ def test_each_sentence_of_a_line_has_the_translation_that_it_has_alone(
 
 
 @pytest.mark.filterwarnings("ignore::regard.common.errors.LineWarning")
-def test_sentences_stay_together_where_that_was_learnt_or_asked_for(translator: Translator) -> None:
+def test_sentences_stay_together_where_that_was_learnt_or_asked_for(translator: FolderTranslator) -> None:
     line = f"{SENTENCES[0]}. {SENTENCES[1]}."
     assert len(translator.translate(line)[0].parts) == 2
     assert len(translator.translate(line, split="off")[0].parts) == 1
     several = translator.settings.search.with_values(line_sentences=2.5)
-    learnt = Translator(translator.model, translator.tokenizer, translator.settings.with_values(search=several))
+    learnt = FolderTranslator(translator.model, translator.tokenizer, translator.settings.with_values(search=several))
     assert len(learnt.translate(line)[0].parts) == 1
     assert len(learnt.translate(line, split="on")[0].parts) == 2
     for constraints in (Constraints(prefix="I"), Constraints(terms=("I",))):
@@ -87,7 +87,7 @@ def test_sentences_stay_together_where_that_was_learnt_or_asked_for(translator: 
 
 
 @pytest.mark.parametrize("text", ["123", "---", "🙂", "12:30 ✓", "½ = 0.5!"])
-def test_what_has_no_letters_is_copied(translator: Translator, text: str) -> None:
+def test_what_has_no_letters_is_copied(translator: FolderTranslator, text: str) -> None:
     (result,) = translator.translate(text)
     assert (result.text, result.score, result.tokens) == (text, 0.0, ())
     assert "".join(translator.stream(text)) == text
@@ -96,7 +96,7 @@ def test_what_has_no_letters_is_copied(translator: Translator, text: str) -> Non
 
 
 @pytest.mark.parametrize("beam", [1, 3])
-def test_readings_equal_teacher_forcing_the_output_alone(translator: Translator, beam: int) -> None:
+def test_readings_equal_teacher_forcing_the_output_alone(translator: FolderTranslator, beam: int) -> None:
     for line, translation in zip(SENTENCES, translator.translate(SENTENCES, beam=beam, readings=True), strict=True):
         source = translator.encode(line)
         ids = [translator.tokenizer.target._processor.piece_to_id(token) for token in translation.tokens]
@@ -113,7 +113,7 @@ def test_readings_equal_teacher_forcing_the_output_alone(translator: Translator,
             assert words.weights.shape == (len(translation.text.split()), len(line.split()))
 
 
-def test_translations_below_the_threshold_are_doubtful(writer: Translator) -> None:
+def test_translations_below_the_threshold_are_doubtful(writer: FolderTranslator) -> None:
     lines = [*SENTENCES, "you read a book. I go home.", "---", "", "12:30 🙂"]
     scores = sorted(part.score for line in writer.translate(lines) for part in line.parts if part.score)
     for threshold in (None, scores[0], scores[3], 0.0):
@@ -139,7 +139,7 @@ def test_translations_below_the_threshold_are_doubtful(writer: Translator) -> No
         (b"a", ["text 1 is b'a' (bytes); give texts"]),
     ],
 )
-def test_what_is_no_text_is_named(writer: Translator, texts: Any, causes: list[str]) -> None:
+def test_what_is_no_text_is_named(writer: FolderTranslator, texts: Any, causes: list[str]) -> None:
     for call in (writer.translate, as_texts):  # a runtime file asks the latter
         with pytest.raises(UsageError) as caught:
             call(texts)
@@ -150,19 +150,19 @@ def test_what_is_no_text_is_named(writer: Translator, texts: Any, causes: list[s
             method(math.nan)
 
 
-def test_pairs_that_are_too_long_are_named_without_a_limit_to_raise(writer: Translator) -> None:
+def test_pairs_that_are_too_long_are_named_without_a_limit_to_raise(writer: FolderTranslator) -> None:
     with pytest.raises(LineError, match=r"line 2 has \d+ tokens, and a pair is read whole, up to 500 .*of their own$"):
         writer.read_all(["a", "a" * 900], [[5], [5]])
 
 
-def test_readings_change_no_output(translator: Translator) -> None:
+def test_readings_change_no_output(translator: FolderTranslator) -> None:
     plain, watched = (translator.translate(SENTENCES, readings=readings) for readings in (False, True))
     assert [(p.text, p.score, p.tokens) for p in plain] == [(w.text, w.score, w.tokens) for w in watched]
     assert all(translation.readings is None and translation.alignments is None for translation in plain)
 
 
 @pytest.mark.parametrize("search", [{"beam": 1}, {"beam": 3}, {"sample": True, "seed": 2}])
-def test_a_trace_is_that_of_the_translations_own_search(translator: Translator, search: SearchOptions) -> None:
+def test_a_trace_is_that_of_the_translations_own_search(translator: FolderTranslator, search: SearchOptions) -> None:
     for line in SENTENCES[::2]:
         translation, steps = translator.trace(line, **search)
         (plain,) = translator.translate(line, **search)  # by the C library, which may round the last bits otherwise
@@ -183,7 +183,7 @@ def test_search_options_are_the_fields_of_the_search_settings() -> None:
     assert get_type_hints(SearchOptions) == types
 
 
-def test_scores_equal_teacher_forcing(translator: Translator) -> None:
+def test_scores_equal_teacher_forcing(translator: FolderTranslator) -> None:
     for line, translation in zip(SENTENCES, translator.translate(SENTENCES, nbest=3), strict=True):
         assert translation.nbest[0].score == translation.score
         assert [hypothesis.score for hypothesis in translation.nbest] == sorted(
@@ -199,7 +199,7 @@ def test_scores_equal_teacher_forcing(translator: Translator) -> None:
     assert translator.score(SENTENCES[0], SENTENCES[2]) == translator.score(SENTENCES[0], tokens)
 
 
-def test_nbest_larger_than_the_beam_is_refused(translator: Translator) -> None:
+def test_nbest_larger_than_the_beam_is_refused(translator: FolderTranslator) -> None:
     with pytest.raises(UsageError, match=r"wanted 1 to 3 \(the beam\), got 4"):
         translator.translate(SENTENCES, nbest=4)
 
@@ -217,7 +217,7 @@ def given_forms(line: str) -> list[tuple[str, list[int]]]:
     ]
 
 
-def test_alignments_count_the_words_of_the_line_as_it_was_given(translator: Translator) -> None:
+def test_alignments_count_the_words_of_the_line_as_it_was_given(translator: FolderTranslator) -> None:
     if translator.settings.model.decoder.kind == "no_attention":
         return
     for line in SENTENCES:
@@ -229,7 +229,7 @@ def test_alignments_count_the_words_of_the_line_as_it_was_given(translator: Tran
                 assert {*hypothesis.alignments} == {(positions[s], t) for s, t in plain.alignments}, ascii(form)
 
 
-def test_alignments_link_existing_words_and_need_attention(translator: Translator) -> None:
+def test_alignments_link_existing_words_and_need_attention(translator: FolderTranslator) -> None:
     if translator.settings.model.decoder.kind == "no_attention":
         with pytest.raises(UsageError, match="this model has no attention"):
             translator.translate(SENTENCES, alignments=True)
@@ -240,7 +240,7 @@ def test_alignments_link_existing_words_and_need_attention(translator: Translato
         assert all(0 <= source < len(line.split()) for source, _ in translation.alignments)
 
 
-def test_saved_equals_loaded(translator: Translator, tmp_path: Path) -> None:
+def test_saved_equals_loaded(translator: FolderTranslator, tmp_path: Path) -> None:
     save_folder(tmp_path, translator.settings, translator.tokenizer)
     save_weights(tmp_path, named_weights(translator.model))
     loaded = load(tmp_path)
@@ -271,7 +271,7 @@ def test_weights_that_are_not_finite_are_refused(tmp_path: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def writer(tmp_path_factory: pytest.TempPathFactory) -> Translator:
+def writer(tmp_path_factory: pytest.TempPathFactory) -> FolderTranslator:
     """A model with an end-of-sentence bias so low that its translations are long."""
     return load(folder(tmp_path_factory.mktemp("writer"), end=-0.5))
 
@@ -285,7 +285,7 @@ SEARCHES: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("search", SEARCHES)
-def test_a_joined_stream_is_the_translation(translator: Translator, search: str) -> None:
+def test_a_joined_stream_is_the_translation(translator: FolderTranslator, search: str) -> None:
     long = " ".join(SENTENCES[:2] * 8)  # longer than in training: it is truncated
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", LineWarning)
@@ -296,7 +296,7 @@ def test_a_joined_stream_is_the_translation(translator: Translator, search: str)
             assert all(increments)
 
 
-def test_a_stream_comes_word_by_word_while_other_lines_are_translated(writer: Translator) -> None:
+def test_a_stream_comes_word_by_word_while_other_lines_are_translated(writer: FolderTranslator) -> None:
     expected = {line: list(writer.stream(line, sample=True, temperature=2.0, min_length=8)) for line in SENTENCES}
     assert max(map(len, expected.values())) > 2
     streams = {line: writer.stream(line, sample=True, temperature=2.0, min_length=8) for line in SENTENCES}
@@ -307,7 +307,7 @@ def test_a_stream_comes_word_by_word_while_other_lines_are_translated(writer: Tr
     assert increments == expected
 
 
-def test_a_translation_obeys_prefix_terms_and_forbidden_words(writer: Translator) -> None:
+def test_a_translation_obeys_prefix_terms_and_forbidden_words(writer: FolderTranslator) -> None:
     plain = writer.translate(SENTENCES)
     for line in SENTENCES:
         constraints = Constraints("I was", ("book", "집에 간다"), ("bread", "read"))
@@ -326,11 +326,11 @@ def test_a_translation_obeys_prefix_terms_and_forbidden_words(writer: Translator
     assert constrained[2].text.startswith("you")
 
 
-def _penalty(translator: Translator, translation: Translation) -> float:
+def _penalty(translator: FolderTranslator, translation: Translation) -> float:
     return LengthPenalty(translator.settings.search.length_penalty)(len(translation.tokens) + 1)
 
 
-def test_forbidden_words_do_not_occur(writer: Translator) -> None:
+def test_forbidden_words_do_not_occur(writer: FolderTranslator) -> None:
     changed = 0
     for line in SENTENCES:
         words = writer.translate(line, beam=1)[0].text.split(" ")
@@ -341,7 +341,7 @@ def test_forbidden_words_do_not_occur(writer: Translator) -> None:
     assert changed > 2
 
 
-def test_contradictions_are_refused_with_all_causes(writer: Translator) -> None:
+def test_contradictions_are_refused_with_all_causes(writer: FolderTranslator) -> None:
     with pytest.raises(UsageError) as refused:
         writer.translate(SENTENCES, beam=4, groups=3, temperature=0.5, min_length=9, max_length=3)
     for message in ("temperature: used by sampling", "4 cannot be divided into 3 groups", "min_length 9 is more than"):
@@ -365,7 +365,9 @@ def test_contradictions_are_refused_with_all_causes(writer: Translator) -> None:
         writer.translate(SENTENCES, constraints=[Constraints(), Constraints()])
 
 
-def test_the_cache_of_the_constraint_encoder_is_bounded(writer: Translator, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_cache_of_the_constraint_encoder_is_bounded(
+    writer: FolderTranslator, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("regard.search.constraint_text.CACHE_SIZE", 5)
     encoder = ConstraintEncoder(writer.tokenizer.target)
     words = [f"{first}{second}" for first in "abcd" for second in "efgh"]
@@ -377,7 +379,7 @@ def test_the_cache_of_the_constraint_encoder_is_bounded(writer: Translator, monk
     assert [encoder.encode_terms((word,))[0].forms for word in words] == [term.forms for term in terms]
 
 
-def test_sampling_draws_nbest_samples(writer: Translator) -> None:
+def test_sampling_draws_nbest_samples(writer: FolderTranslator) -> None:
     for line, translation in zip(
         SENTENCES, writer.translate(SENTENCES, nbest=4, sample=True, temperature=1.5), strict=True
     ):
@@ -389,7 +391,9 @@ def test_sampling_draws_nbest_samples(writer: Translator) -> None:
 
 @pytest.mark.filterwarnings("ignore:the translation has")  # the model has learnt nothing
 @pytest.mark.parametrize("search", [{"beam": 5}, {"beam": 6, "sample": True, "temperature": 1.5}])
-def test_mbr_ranks_by_expected_chrf_against_the_other_hypotheses(writer: Translator, search: dict[str, Any]) -> None:
+def test_mbr_ranks_by_expected_chrf_against_the_other_hypotheses(
+    writer: FolderTranslator, search: dict[str, Any]
+) -> None:
     different = 0
     for line in SENTENCES:
         (plain,) = writer.translate(line, nbest=search["beam"], **search)
@@ -414,7 +418,7 @@ def test_mbr_ranks_by_expected_chrf_against_the_other_hypotheses(writer: Transla
 
 
 @pytest.mark.parametrize("beta", [0.3, 5.0])
-def test_the_coverage_penalty_is_that_of_gnmt_and_only_reorders(translator: Translator, beta: float) -> None:
+def test_the_coverage_penalty_is_that_of_gnmt_and_only_reorders(translator: FolderTranslator, beta: float) -> None:
     if not translator.cross_attention():
         with pytest.raises(UsageError, match="has no attention over its source"):
             translator.translate(SENTENCES, coverage_penalty=beta)
@@ -469,7 +473,7 @@ def test_an_ensemble_of_different_vocabularies_is_refused(tmp_path: Path) -> Non
         load([first, second])
 
 
-def test_a_repetitive_translation_is_reported(writer: Translator, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_repetitive_translation_is_reported(writer: FolderTranslator, monkeypatch: pytest.MonkeyPatch) -> None:
     ids = writer.tokenizer.target.encode("I go home")
     longer = Hypothesis(tuple(ids[:1] + ids[1:] * 20), -3.0, -1.0)
     monkeypatch.setattr(writer.engine, "decode", lambda tasks, _: [[longer] for _ in tasks])

@@ -16,7 +16,7 @@ from regard.common.errors import LineError
 if TYPE_CHECKING:
     from regard.attention.alignment import Link, Readings, Symmetry
     from regard.evaluation.aer import Gold
-    from regard.pipeline import AlignmentChoice, Translator
+    from regard.pipeline import AlignmentChoice, FolderTranslator
 
     _Part = tuple[list[Readings], list[Readings] | None]  # of some pairs: forward, and backward if there is a model
 
@@ -84,7 +84,7 @@ class _Direction:
     """A model, and the sentence pairs in the direction in which it translates."""
 
     run: Path
-    translator: Translator
+    translator: FolderTranslator
     sources: list[str]
     targets: list[str]
     name: str  # of the source file of the pairs, for errors

@@ -10,7 +10,7 @@ from regard.common.errors import UsageError
 
 if TYPE_CHECKING:
     from regard.explain.explanation import Explanation
-    from regard.pipeline import Translator
+    from regard.pipeline import FolderTranslator
     from regard.visualisation import Figure
 
 DEFAULT = "transformer-published"
@@ -57,7 +57,7 @@ def _of_recipe(preset_name: str | None, config: Path | None, settings: Sequence[
     return describe_architecture(model, sizes, tokenizer.joint, title, pixels)
 
 
-def draw_map(translator: Translator, text: str, explanation: Explanation) -> Figure:
+def draw_map(translator: FolderTranslator, text: str, explanation: Explanation) -> Figure:
     """Draw the matrix of a general score as a map between the spaces of encoder and decoder, by the states of a line.
 
     A word of several tokens is drawn by the mean of its states. Raises UsageError for a model with another score.

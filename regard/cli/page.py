@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from regard.common.errors import DataError
-from regard.documents.elements import MarkupOptions
-from regard.documents.markup import AlignedLine, parse_markup
-from regard.documents.tags import Kind
 from regard.pipeline.bulk import Lines
+from regard.text.markup.document import AlignedLine, parse_markup
+from regard.text.markup.elements import MarkupOptions
+from regard.text.markup.tags import Kind
 
 _LONGEST = 10_000_000
 """Most characters of a line of a page, which is all in memory."""

@@ -23,7 +23,7 @@ from regard.explain.head_views import HeadOptions, draw_heads
 
 if TYPE_CHECKING:
     from regard.explain.explanation import Explanation
-    from regard.pipeline import Caption, Captioner, Translation, Translator
+    from regard.pipeline import Caption, Captioner, FolderTranslator, Translation
     from regard.visualisation import Alignment, Chart, Figure
     from regard.visualisation.explanation_data import Attributions
 
@@ -218,7 +218,7 @@ class _Drawing:
         return self.out.suffix.lower() == ".html"
 
 
-def _draw(pipeline: Translator | Captioner, text: str, drawing: _Drawing) -> str:
+def _draw(pipeline: FolderTranslator | Captioner, text: str, drawing: _Drawing) -> str:
     """Translate a line, or caption an image, and write a page, a player or a figure; return the output."""
     from regard.explain.explanation import alignment_choice, explain, explain_caption, overlay_of
     from regard.explain.residuals import draw_residuals
@@ -256,7 +256,7 @@ def _draw(pipeline: Translator | Captioner, text: str, drawing: _Drawing) -> str
     return output.text
 
 
-def _alignment(translator: Translator, explanation: Explanation) -> Alignment:
+def _alignment(translator: FolderTranslator, explanation: Explanation) -> Alignment:
     """Return the chosen head as a heatmap; if measured, its agreement with attributions stands below it."""
     from regard.explain.explanation import alignment_choice, describe_choice
     from regard.visualisation import Alignment

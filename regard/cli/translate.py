@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import re
 import sys
-import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -23,12 +22,12 @@ from regard.cli import options
 from regard.cli.app import app, is_quiet, say, setup_process, warn
 from regard.cli.progress import LineReporter
 from regard.cli.search_options import search_command, search_options
-from regard.common.errors import LineError, LineWarning, RegardError, UsageError
+from regard.common.errors import LineError, RegardError, UsageError
 from regard.common.reading import is_runtime_file
 
 if TYPE_CHECKING:
     from regard.data.languages import Languages
-    from regard.pipeline import RuntimeTranslator, Translator
+    from regard.pipeline import FolderTranslator, Translation, Translator
     from regard.pipeline.bulk import (
         Chunk,
         ChunkResult,
@@ -66,7 +65,10 @@ Cluster = Annotated[
     str | None, typer.Option(help="Translate on a Ray cluster: its HOST:PORT, or local: one on this machine.")
 ]
 NoKeep = Annotated[
-    bool, typer.Option("--no-keep", help="Give placeholders and addresses to the model, as --nbest, --alignments do.")
+    bool,
+    typer.Option(
+        "--no-keep", help="Give placeholders and addresses to the model, as a line with a prefix or terms does."
+    ),
 ]
 Column = Annotated[str | None, typer.Option(help="FILE is a table, or a folder of tables: translate this column.")]
 
@@ -104,7 +106,7 @@ def translate(
     in a further column. Empty lines stay empty. Files may be of any length.
     """
     from regard.pipeline.bulk import ChunkTranslator, OutputFormat, chunks, remaining
-    from regard.search.line_constraints import Constraints
+    from regard.text.constraints import Constraints
 
     search, runs = search_options(context, seed), [run, *(with_ or ())]
     kept = list(options.kept_patterns(keep or (), no_keep)) or not no_keep
@@ -155,7 +157,7 @@ def _finish(sink: StreamedOutput | ResumableOutput, lines: Lines, run: Path, rep
 class _Model:
     """The model that translates: how it is loaded, its settings, and its folder, if it is not a file."""
 
-    make: Callable[[], Translator | RuntimeTranslator]
+    make: Callable[[], Translator]
     settings: Callable[[], SearchSettings]
     max_line: int
     device: str
@@ -169,7 +171,7 @@ class _Model:
             from regard.interchange.runtime import keep_export
 
             sys.stdout.flush()
-            keep_export(self.folder, self.export_name, cast("Translator", self.make()))
+            keep_export(self.folder, self.export_name, cast("FolderTranslator", self.make()))
 
 
 def _open_model(
@@ -347,16 +349,18 @@ def _stream(
         is_unknown, note = unknown_script(translator, lines.name, [line], number)
         unknown, known = unknown + is_unknown, known + (bool(line.strip()) and not is_unknown)
         warn(note)
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always", LineWarning)
+        increments = translator.begin_stream(line, constraints, **search)
+        while True:
             try:
-                for text in translator.stream(line, constraints, **search):
-                    typer.echo(text, nl=False)
-                    sys.stdout.flush()
+                typer.echo(next(increments), nl=False)
+                sys.stdout.flush()
+            except StopIteration as stop:
+                translation: Translation = stop.value
+                break
             except LineError as problem:
                 raise problem.in_file(lines.name, number) from None
-            typer.echo()
-        warn(*(f"{lines.name}, line {number}: {warning.message}" for warning in caught))
+        typer.echo()
+        warn(*(f"{lines.name}, line {number}: {note}" for note in translation.notes))
     if unknown and not known:
         raise unknown_script_only(lines.name, context.params["run"])
 

@@ -26,13 +26,17 @@ TRAINING_PACKAGES = (
 def lazy_names(
     package: str, names: Mapping[str, Sequence[str]]
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """Return the `__getattr__` and `__dir__` of a package that has these names of each of its modules."""
+    """Return the `__getattr__` and `__dir__` of a package that has these names of each of its modules.
+
+    A module whose name begins with `regard.` is one of another package.
+    """
     modules = {name: module for module, own in names.items() for name in own}
 
     def get(name: str) -> Any:
         if name not in modules:
             raise AttributeError(f"module {package!r} has no attribute {name!r}; it has {', '.join(sorted(modules))}")
-        return getattr(import_module(f"{package}.{modules[name]}"), name)
+        module = modules[name]
+        return getattr(import_module(module if module.startswith("regard.") else f"{package}.{module}"), name)
 
     return get, lambda: sorted(modules)
 

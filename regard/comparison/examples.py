@@ -15,7 +15,7 @@ from regard.attention.alignment import Readings
 from regard.common.errors import LineWarning
 from regard.comparison.result import AttentionMap, Example
 from regard.comparison.test_data import TestData
-from regard.pipeline import Captioner, Translation, Translator, last_layer
+from regard.pipeline import Captioner, FolderTranslator, Translation, last_layer
 from regard.search import SearchOptions
 
 EXAMPLES = 12
@@ -40,7 +40,7 @@ def most_different(scores: Mapping[str, Sequence[float]]) -> list[tuple[int, flo
 def make_examples(
     chosen: Sequence[tuple[int, float]],
     data: TestData,
-    pipelines: Iterable[tuple[str, Translator | Captioner]],
+    pipelines: Iterable[tuple[str, FolderTranslator | Captioner]],
     options: SearchOptions,
 ) -> tuple[Example, ...]:
     """Make the examples, with the attention of the named runs; each decodes them once more, to watch.
@@ -63,7 +63,7 @@ def make_examples(
 
 
 def _attention(
-    pipeline: Translator | Captioner, indices: Sequence[int], data: TestData, options: SearchOptions
+    pipeline: FolderTranslator | Captioner, indices: Sequence[int], data: TestData, options: SearchOptions
 ) -> list[AttentionMap | None]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", LineWarning)
@@ -76,7 +76,7 @@ def _attention(
     return [None if result.readings is None else _map(result.readings, pipeline) for result in results]
 
 
-def _map(readings: Readings, pipeline: Translator | Captioner) -> AttentionMap:
+def _map(readings: Readings, pipeline: FolderTranslator | Captioner) -> AttentionMap:
     choice = pipeline.choice or last_layer(readings)
     weights = readings.words(choice.layer, choice.head, choice.shifted).weights
     percent = tuple(tuple(map(int, row)) for row in np.rint(100 * weights))

@@ -35,7 +35,7 @@ from regard.explain.explanation import describe_choice
 from regard.model_folder import CONFIG, WEIGHTS
 from regard.models import Batch, Model, count_parameters, device_of
 from regard.models.operations import count_multiply_adds
-from regard.pipeline import Captioner, Translator, load
+from regard.pipeline import Captioner, FolderTranslator, load
 from regard.search import SearchOptions
 from regard.training.journal import cross_attention_entropy, read
 
@@ -43,7 +43,7 @@ COUNTED = 25
 """Sentences or images whose operations are counted, of all lengths."""
 ALIGNED = 1000
 """Pairs of the test set whose attention chooses a head, if the folder names none."""
-Pipeline = Translator | Captioner
+Pipeline = FolderTranslator | Captioner
 
 
 @dataclass(frozen=True)

@@ -147,6 +147,11 @@ def _closed(pattern: str) -> str:
     return pattern + r"\E" * (pattern.rfind(r"\Q") > pattern.rfind(r"\E"))
 
 
+def may_have_spans(line: str) -> bool:
+    """Return whether a line has a sign of a span, which one without certainly has none of."""
+    return _SIGN.search(line) is not None
+
+
 def find_spans(line: str, own: Any = None) -> Sequence[Span]:
     """Return the spans of a line in order; no two overlap. `own`: the compiled patterns of a user.
 

@@ -13,7 +13,7 @@ from regard.attention.alignment import SYMMETRIES, Link, Readings, argmax_links,
 from regard.common.errors import DataError
 from regard.data.given_words import given_words
 from regard.data.word_alignments import check_links, read_gold
-from regard.pipeline import AlignmentChoice, Translator
+from regard.pipeline import AlignmentChoice, FolderTranslator
 
 Links = frozenset[Link]
 MAX_PAIRED = 8
@@ -76,7 +76,7 @@ def alignment_scores(predicted: Iterable[Iterable[Link]], gold: Iterable[Gold]) 
     )
 
 
-def read_all(translator: Translator, sources: Sequence[str], targets: Sequence[str]) -> list[Readings]:
+def read_all(translator: FolderTranslator, sources: Sequence[str], targets: Sequence[str]) -> list[Readings]:
     """Return the cross-attention weights of sentence pairs, as they were given, under teacher forcing."""
     encoded = [translator.tokenizer.target.encode(target) for target in targets]
     readings = list[Readings]()

@@ -18,7 +18,7 @@ from regard.common.errors import UsageError
 from regard.common.shapes import Tensor
 from regard.data.vocabulary import BOS, EOS
 from regard.models import Batch, Model
-from regard.pipeline import AlignmentChoice, Translator
+from regard.pipeline import AlignmentChoice, FolderTranslator
 from regard.search.forced_decoding import force_decode
 
 Array = npt.NDArray[np.float32]
@@ -42,7 +42,7 @@ class Faithfulness:
 
 
 def measure_faithfulness(
-    translator: Translator, source: str, target: Sequence[int], readings: Readings, choice: AlignmentChoice
+    translator: FolderTranslator, source: str, target: Sequence[int], readings: Readings, choice: AlignmentChoice
 ) -> Faithfulness:
     """Compare the chosen attention head with the attributions of a translation (`target`: token ids without end)."""
     if not isinstance(translator.model, Model):

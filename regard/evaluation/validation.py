@@ -21,7 +21,7 @@ from regard.evaluation.entropy import attention_entropy
 from regard.evaluation.metrics import chrf_and_bleu
 from regard.model_folder import FolderSettings
 from regard.models import Model, device_of
-from regard.pipeline import Captioner, Translator
+from regard.pipeline import Captioner, FolderTranslator
 from regard.training.loss import Loss, Objective
 
 GREEDY = {"beam": 1, "groups": 1, "mbr": False, "sample": False, "temperature": 1.0, "top_k": None, "top_p": None}
@@ -73,7 +73,7 @@ def make_validator(
         sources, targets = data.sources[:max_outputs], data.targets[:max_outputs]
 
         def score(model: Model) -> dict[str, float]:
-            translations = Translator(model, tokenizer, settings).translate(sources)
+            translations = FolderTranslator(model, tokenizer, settings).translate(sources)
             language = settings.languages.target
             return chrf_and_bleu([item.text for item in translations], targets, bleu_tokenizer(language))
 

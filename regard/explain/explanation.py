@@ -19,7 +19,7 @@ from regard.data.vocabulary import BOS, Vocabulary
 from regard.evaluation.faithfulness import measure_faithfulness
 from regard.models import Batch, Decoder, Model, State
 from regard.models.recurrent import NoAttentionDecoder, RecurrentDecoder, RecurrentEncoder
-from regard.pipeline import AlignmentChoice, Caption, Captioner, ImageInput, Translation, Translator, last_layer
+from regard.pipeline import AlignmentChoice, Caption, Captioner, FolderTranslator, ImageInput, Translation, last_layer
 from regard.search.search_steps import Candidate, SearchStep
 from regard.visualisation import Overlay, SourceImage
 from regard.visualisation.explanation_data import (
@@ -44,7 +44,7 @@ class Explanation:
     data: ExplanationData
 
 
-def explain(translator: Translator, text: str, beam: int | None = None, attributions: bool = True) -> Explanation:
+def explain(translator: FolderTranslator, text: str, beam: int | None = None, attributions: bool = True) -> Explanation:
     """Translate a line and explain the translation; `attributions` adds gradient × input and erasure (one model only).
 
     A recurrent model is explained by its states too, one without attention by them and its search alone. Raises
@@ -74,7 +74,7 @@ def explain_caption(
 
 
 def _data(
-    pipeline: Translator | Captioner,
+    pipeline: FolderTranslator | Captioner,
     readings: Readings,
     steps: Sequence[SearchStep],
     source: tuple[str, ...],
@@ -98,7 +98,7 @@ def overlay_of(data: ExplanationData, readings: Readings, choice: AlignmentChoic
     return Overlay(data.image, readings.target_text, maps, caption=describe_choice(choice, readings))
 
 
-def alignment_choice(pipeline: Translator | Captioner, readings: Readings) -> AlignmentChoice:
+def alignment_choice(pipeline: FolderTranslator | Captioner, readings: Readings) -> AlignmentChoice:
     """Return the head chosen for alignments, or the mean of the last layer."""
     return pipeline.choice or last_layer(readings)
 
@@ -117,7 +117,7 @@ def _readings(result: Translation | Caption) -> Readings:
     return result.readings
 
 
-def _attributions(translator: Translator, text: str, readings: Readings) -> Attributions | None:
+def _attributions(translator: FolderTranslator, text: str, readings: Readings) -> Attributions | None:
     """Measure attributions, and how far attention agrees with them; None for an ensemble, which has no one gradient."""
     if not isinstance(translator.model, Model):
         return None
@@ -128,7 +128,7 @@ def _attributions(translator: Translator, text: str, readings: Readings) -> Attr
 
 
 @torch.inference_mode()
-def _states(translator: Translator, text: str, readings: Readings) -> States | None:
+def _states(translator: FolderTranslator, text: str, readings: Readings) -> States | None:
     """Record the hidden states of a recurrent model that reads the line and writes the target.
 
     None for any other encoder, and for an ensemble.

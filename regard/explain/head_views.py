@@ -12,7 +12,7 @@ from regard.visualisation.language import words
 if TYPE_CHECKING:
     from regard.attention.alignment import Readings
     from regard.explain.explanation import Explanation
-    from regard.pipeline import Translator
+    from regard.pipeline import FolderTranslator
     from regard.visualisation.head_arcs import HeadArcs
     from regard.visualisation.heads import Heads
 
@@ -34,7 +34,7 @@ class HeadOptions:
     word: str | None = None
 
 
-def draw_heads(translator: Translator, explanation: Explanation, options: HeadOptions) -> Heads | HeadArcs:
+def draw_heads(translator: FolderTranslator, explanation: Explanation, options: HeadOptions) -> Heads | HeadArcs:
     """Return the heads of a layer side by side or, for one word, as arcs. Raises UsageError with all causes."""
     readings = explanation.translation.readings
     assert readings is not None, "readings were requested"
@@ -66,7 +66,7 @@ def draw_heads(translator: Translator, explanation: Explanation, options: HeadOp
     return _panels(explanation, layer, shifted, heads, title)
 
 
-def _layer(translator: Translator, readings: Readings, options: HeadOptions) -> tuple[str | None, bool]:
+def _layer(translator: FolderTranslator, readings: Readings, options: HeadOptions) -> tuple[str | None, bool]:
     """Return the name of the layer, None if there is none of this number, and whether its rows are shifted."""
     from regard.explain.explanation import alignment_choice
 

@@ -15,13 +15,13 @@ from regard.data.vocabulary import BOS
 from regard.explain.explanation import Explanation
 from regard.layers.residual import Residual
 from regard.models import Batch, Model
-from regard.pipeline import Translator
+from regard.pipeline import FolderTranslator
 from regard.visualisation import Chart, Panel, Series
 from regard.visualisation.language import words
 
 
 @torch.inference_mode()
-def draw_residuals(translator: Translator, text: str, explanation: Explanation) -> Chart:
+def draw_residuals(translator: FolderTranslator, text: str, explanation: Explanation) -> Chart:
     """Draw the mean length of x and of f(x) at each residual connection x + f(x), over the tokens of a translation.
 
     Raises UsageError for a model without such connections.

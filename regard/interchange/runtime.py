@@ -21,7 +21,7 @@ from regard.interchange.parity import Parity, best_targets
 from regard.interchange.probe_sentences import real_sentences
 from regard.model_folder import ModelFolder, load_folder, load_language_id, model_fingerprint
 from regard.models import Model
-from regard.pipeline import RuntimeTranslator, Translator
+from regard.pipeline import FolderTranslator, RuntimeTranslator
 from regard.pipeline.export_cache import export_name, write_export
 from regard.pipeline.loading import alignment_choice
 from regard.runtime.engine.packed_model import pack_model, why_not_packed
@@ -75,7 +75,7 @@ def export(
     return parity
 
 
-def keep_export(folder: Path, name: str, translator: Translator) -> None:
+def keep_export(folder: Path, name: str, translator: FolderTranslator) -> None:
     """Write the export of a folder, which `translator` is, into the cache by its `name`.
 
     There is none if it cannot be made or written, or would hide a warning: the next call uses PyTorch again.

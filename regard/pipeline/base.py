@@ -1,9 +1,8 @@
-"""Base class of Translator and Captioner: search options, constraints, decoding, reranking, warnings."""
+"""Base class of FolderTranslator and Captioner: search options, constraints, decoding, reranking."""
 
 from __future__ import annotations
 
 import math
-import warnings
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any
@@ -13,13 +12,12 @@ import numpy as np
 from regard.attention import Attention
 from regard.attention.alignment_choice import AlignmentChoice
 from regard.common.arguments import describe
-from regard.common.errors import LineWarning, UsageError, repetition_note
+from regard.common.errors import UsageError
 from regard.data.letter_case import letter_case
 from regard.data.tokenizer import Tokenizer
 from regard.data.vocabulary import Vocabulary
 from regard.model_folder import FolderSettings, ModelFolder
 from regard.models import Ensemble, Model, SourceInput, source_length
-from regard.pipeline.translation import check_nbest
 from regard.runtime.engine import DecodeRequest, Engine
 from regard.search import (
     ConstraintEncoder,
@@ -34,7 +32,8 @@ from regard.search import (
     mbr_utility,
 )
 from regard.search.forced_decoding import force_decode
-from regard.search.line_constraints import constraints_of_each
+from regard.text.constraints import constraints_of_each
+from regard.text.translation import check_nbest
 
 
 class BasePipeline:
@@ -177,16 +176,13 @@ class BasePipeline:
         repetition = find_repetition(ids, source)
         return None if repetition is None else (self.tokenizer.target.decode(repetition.ids), repetition.times)
 
-    def _warn(
-        self, index: int, repetition: tuple[str, int] | None, best: Hypothesis, constraints: Constraints, kind: str
-    ) -> None:
-        """Warn if output number `index` (`kind`: translation or caption) repeats itself or lacks a required term."""
-        if repetition is not None:
-            warnings.warn(LineWarning(index, repetition_note(repetition, kind)), stacklevel=4)
-        if not best.complete and constraints.terms:
-            terms = ", ".join(map(repr, constraints.terms))
-            message = f"the {kind} lacks a required term ({terms}); a larger `beam` or `max_extra` may find room"
-            warnings.warn(LineWarning(index, message), stacklevel=4)
+    @staticmethod
+    def _missing_terms(best: Hypothesis, constraints: Constraints, kind: str) -> tuple[str, ...]:
+        """Return the note on an output (`kind`: translation or caption) that lacks a required term, if it does."""
+        if best.complete or not constraints.terms:
+            return ()
+        terms = ", ".join(map(repr, constraints.terms))
+        return (f"the {kind} lacks a required term ({terms}); a larger `beam` or `max_extra` may find room",)
 
 
 def read_side(vocabulary: Vocabulary, ids: Sequence[int]) -> tuple[tuple[str, ...], tuple[int, ...], tuple[str, ...]]:

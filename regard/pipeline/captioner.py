@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -17,7 +18,7 @@ from typing_extensions import Unpack
 from regard.attention.alignment import Readings, cell_edges
 from regard.attention.alignment_choice import AlignmentChoice
 from regard.common.arguments import FLAG, problems_of_types
-from regard.common.errors import DataError, UsageError
+from regard.common.errors import DataError, LineWarning, UsageError, repetition_note
 from regard.data.images import (
     ImageSizeSettings,
     ImageSource,
@@ -29,11 +30,11 @@ from regard.data.images import (
 )
 from regard.data.vocabulary import EOS
 from regard.pipeline.base import BasePipeline, read_side
-from regard.pipeline.translation import as_text, last_layer, result_html
 from regard.runtime.engine import DecodeRequest
 from regard.search import NO_CONSTRAINTS, Constraints, Hypothesis, SearchOptions, SearchSettings
 from regard.search.forced_decoding import ForcedDecoding, force_decode
 from regard.search.search_steps import SearchStep
+from regard.text.translation import as_text, last_layer, result_html
 
 ImageInput = ImageSource | bytearray | npt.NDArray[np.uint8] | torch.Tensor | SourcePixels
 """An image: a file's path or content, a Pillow image, pixels as an array or a tensor (uint8; `as_image` says how they
@@ -107,7 +108,7 @@ class Captioner(BasePipeline):
             hypotheses = self._decode(requests, settings)
             captions = self._captions(pixels, hypotheses, nbest, readings)
             for index, (caption, ranked) in enumerate(zip(captions, hypotheses, strict=True)):
-                self._warn(first + index, caption.repetition, ranked[0], selected[index], "caption")
+                self._warn(first + index, caption.repetition, ranked[0], selected[index])
             results += captions
         return results
 
@@ -119,8 +120,14 @@ class Captioner(BasePipeline):
         candidates, steps = self.engine.trace(self._image_request(0, pixels, NO_CONSTRAINTS, settings), settings)
         hypotheses = self._rerank(pixels, candidates, settings)
         (caption,) = self._captions([pixels], [hypotheses], 1, True)
-        self._warn(0, caption.repetition, hypotheses[0], NO_CONSTRAINTS, "caption")
+        self._warn(0, caption.repetition, hypotheses[0], NO_CONSTRAINTS)
         return caption, steps
+
+    def _warn(self, index: int, repetition: tuple[str, int] | None, best: Hypothesis, constraints: Constraints) -> None:
+        """Warn if caption number `index` repeats itself or lacks a required term."""
+        notes = [repetition_note(repetition, "caption")] if repetition is not None else []
+        for note in (*notes, *self._missing_terms(best, constraints, "caption")):
+            warnings.warn(LineWarning(index, note), stacklevel=3)
 
     def score(self, image: ImageInput, target: str) -> float:
         """Return the log-probability of a given caption, end of sentence included."""

@@ -16,7 +16,7 @@ from regard.model_folder import ALIGNMENT, FolderSettings, ModelFolder, load_ali
 from regard.models import Ensemble, check_device
 from regard.pipeline.arguments import check_folders
 from regard.pipeline.captioner import Captioner
-from regard.pipeline.translator import Translator
+from regard.pipeline.folder_translator import FolderTranslator
 from regard.runtime.engine import Engine, EngineName, Precision
 
 Folders = str | Path | Sequence[str | Path]
@@ -52,10 +52,10 @@ def load(folder: Folders, device: str = "cpu", precision: Precision = "float32",
 
 def load_translator(
     folder: Folders, device: str = "cpu", precision: Precision = "float32", engine: EngineName = "auto"
-) -> Translator:
+) -> FolderTranslator:
     """Load a model of text as `load` does. Raises UsageError for a captioner."""
     loaded = load(folder, device, precision, engine)
-    if not isinstance(loaded, Translator):
+    if not isinstance(loaded, FolderTranslator):
         raise UsageError(f"{folder}: this model reads images, not text; caption with it: `regard caption`")
     return loaded
 
@@ -70,13 +70,13 @@ def load_captioner(
     return loaded
 
 
-def _pipeline_type(settings: FolderSettings) -> type[Translator] | type[Captioner]:
-    return Translator if settings.model.encoder.reads == "text" else Captioner
+def _pipeline_type(settings: FolderSettings) -> type[FolderTranslator] | type[Captioner]:
+    return FolderTranslator if settings.model.encoder.reads == "text" else Captioner
 
 
 def _load_ensemble(
     folders: list[Path], device: str, precision: Precision, engine: EngineName
-) -> Translator | Captioner:
+) -> FolderTranslator | Captioner:
     """Load models as one ensemble. The first folder gives search settings, tokenizer and alignment choice."""
     members = [load_folder(folder, device) for folder in folders]
     UsageError.raise_all(_incompatible(folders, members))

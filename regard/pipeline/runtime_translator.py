@@ -3,26 +3,24 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from regard.common.arguments import FLAG, PATH, THREADS, problems_of_types
-from regard.common.errors import LineError, LineWarning, UsageError, repetition_note
-from regard.data.casing import CaseReader
+from regard.common.arguments import PATH, THREADS, problems_of_types
+from regard.common.errors import UsageError, repetition_note
 from regard.data.familiar import Familiar
 from regard.data.given_words import given_words
-from regard.pipeline.around_spans import Keep, checked_keep, translate_around_spans
-from regard.pipeline.doubts import Doubts
-from regard.pipeline.translation import SPLIT, Translation, as_text, as_texts, check_nbest
+from regard.pipeline.translator import Decoder, Translator
 from regard.runtime.model import Options, RuntimeHypothesis, RuntimeLine, RuntimeModel, available_cores
-from regard.search.line_constraints import NO_CONSTRAINTS, Constraints, constraints_of_each
+from regard.text.constraints import NO_CONSTRAINTS, Constraints, constraints_of_each
+from regard.text.doubts import Doubts
+from regard.text.text_path import Request, Wanted
+from regard.text.translation import SPLIT, TranslatedPart, Translation, as_text, check_nbest
 
 if TYPE_CHECKING:
-    from typing_extensions import Unpack
-
     from regard.attention.alignment import Readings
     from regard.data.language_id import LanguageId
     from regard.data.languages import Languages
@@ -41,8 +39,8 @@ _SHARED = (
 _EOS = 3
 
 
-class RuntimeTranslator:
-    """Translates raw text as `Translator` does: `regard.load("translator.regard").translate("나는 집에 간다")`.
+class RuntimeTranslator(Translator):
+    """A translator that stands on a runtime file, and the C library.
 
     It searches greedily or with a beam, and can be given a prefix; terms, forbidden words, sampling, diverse beams and
     MBR need the run folder.
@@ -60,28 +58,32 @@ class RuntimeTranslator:
 
     @cached_property
     def search(self) -> SearchSettings:
-        """The search settings that the model came with."""
         from regard.search.settings import SearchSettings
 
         return SearchSettings.parse(self.model.card["search"], f"{self.model.path}, search")
 
     @property
     def languages(self) -> Languages:
-        """The languages of source and target; empty ones are unknown."""
         from regard.data.languages import Languages
 
-        source, target = self.model.card["languages"]
+        source, target = self.language_pair
         return Languages.parse({"source": source, "target": target}, f"{self.model.path}, languages")
 
-    @cached_property
-    def case_reader(self) -> CaseReader:
-        """Reads lines in capitals, by the rules of the model's languages."""
-        model = self.model
-        return CaseReader(model.card["languages"], lambda text: model.encode(text)[:-1])
+    @property
+    def language_pair(self) -> tuple[str, str]:
+        source, target = self.model.card["languages"]
+        return source, target
+
+    @property
+    def copies(self) -> str:
+        return self.model.copies
+
+    @property
+    def has_attention(self) -> bool:
+        return self.model.has_attention
 
     @cached_property
     def doubts(self) -> Doubts:
-        """Tells which sentences the model has not learnt."""
         model = self.model
         card = model.card["familiar"]
         familiar = Familiar(**card) if card else None
@@ -98,82 +100,42 @@ class RuntimeTranslator:
             warnings.warn(f"{self.model.path}: its languages are damaged ({problem}) and not recognised", stacklevel=2)
             return None
 
-    def translate(
-        self,
-        texts: str | Sequence[str],
-        *,
-        nbest: int = 1,
-        alignments: bool = False,
-        readings: bool = False,
-        constraints: Constraints | Sequence[Constraints] = NO_CONSTRAINTS,
-        keep: Keep = True,
-        **search: Unpack[SearchOptions],
-    ) -> list[Translation]:
-        """Translate a line or several, as `Translator.translate` does: the same tokens, the same scores.
+    def encode(self, text: str) -> list[int]:
+        return self.model.encode(as_text(text))
 
-        `readings` are those of the kernels, in the precision of the file. Raises UsageError for options that need the
-        run folder, LineError for lines that cannot be translated.
-        """
-        lines = as_texts(texts)
-        UsageError.raise_all(problems_of_types(FLAG, {"alignments": alignments, "readings": readings}))
-        if alignments and not self.model.has_attention:
+    def _decoder(
+        self, count: int, wanted: Wanted, constraints: Constraints | Sequence[Constraints], search: SearchOptions
+    ) -> LibraryDecoder:
+        if wanted.alignments and not self.has_attention:
             raise UsageError("this model has no attention, so it has no alignments to extract; leave `alignments` out")
-        options = self._options(nbest, search)
-        prefixes = self._prefixes(constraints, len(lines), search)
+        options = self._options(wanted.nbest, search)
         threshold = search.get("score_threshold", self.model.score_threshold(options))
+        return LibraryDecoder(self, count, options, self._prefixes(constraints, count, search), threshold, wanted)
 
-        def translate(chosen: Sequence[str], owners: Sequence[int], links: bool) -> list[Translation]:
-            wants_links = alignments or (links and self.model.has_attention)
-            options.attention, options.alignments = 2 * readings, int(wants_links)
-            own = None if prefixes is None else [prefixes[owner] for owner in owners]
-            try:
-                results = self.model.translate(chosen, options, own)
-            except LineError as problem:
-                raise LineError(*((owners[index], text) for index, text in problem.problems)) from None
-            _warn(results, owners)
-            translations = list[Translation]()
-            for text, line in zip(chosen, results, strict=True):
-                translation = self._translation(line, nbest, readings).with_doubts(self.doubts, threshold)
-                translations.append(translation.with_given_words(given_words(text)) if wants_links else translation)
-            return translations
-
-        free = [not (prefixes and prefixes[n]) for n in range(len(lines))]
-        keep = checked_keep(keep, nbest == 1 and not (alignments or readings), free)
-        return translate_around_spans(lines, translate, keep, free, self.model.copies, self.case_reader)
-
-    def stream(
-        self, text: str, constraints: Constraints = NO_CONSTRAINTS, **search: Unpack[SearchOptions]
-    ) -> Iterator[str]:
-        """Yield the translation of a line as it is decoded, greedily, word by word."""
-        (checked,) = constraints_of_each(constraints, 1, "line")
-        if checked != NO_CONSTRAINTS:
+    def _stream(
+        self, text: str, constraints: Constraints, search: SearchOptions
+    ) -> Generator[str, None, tuple[str, ...]]:
+        if constraints != NO_CONSTRAINTS:
             raise UsageError("a runtime file streams without constraints; translate the line, or use the run folder")
         greedy: SearchOptions = {"beam": 1}
-        yield from self.model.stream(as_text(text), self._options(1, {**search, **greedy}))
+        yield from self.model.stream(text, self._options(1, {**search, **greedy}))
+        return ()
 
-    def trace(
-        self, text: str, constraints: Constraints = NO_CONSTRAINTS, **search: Unpack[SearchOptions]
+    def _trace(
+        self, text: str, constraints: Constraints, search: SearchOptions
     ) -> tuple[Translation, list[SearchStep]]:
-        """Translate a line with its readings, and record every step of its search, as `Translator.trace` does.
-
-        Raises UsageError for a line without letters, and for one that is split.
-        """
-        options = self._options(1, search)
-        options.attention, options.trace = 2, 1
-        (line,) = self.model.translate([as_text(text)], options, self._prefixes(constraints, 1, search))
+        wanted = Wanted(readings=True)
+        decoder = self._decoder(1, wanted, constraints, search)
+        lines, options, prefixes = decoder.arguments(Request([text], [0]))
+        options.trace = 1
+        (line,) = self.model.translate(lines, options, prefixes)
         if len(line.parts) > 1:
             raise UsageError(SPLIT)
         if not line.source:
             raise UsageError("the line is empty, or has no letters; give a line of text")
-        _warn([line], [0])
-        for repetition in line.hypotheses[0].repetitions:
-            warnings.warn(LineWarning(0, repetition_note(repetition)), stacklevel=2)
-        threshold = search.get("score_threshold", self.model.score_threshold(options))
-        return self._translation(line, 1, True).with_doubts(self.doubts, threshold), list(line.steps)
-
-    def encode(self, text: str) -> list[int]:
-        """Tokenise a line as the model reads it: token ids, end of sentence last."""
-        return self.model.encode(as_text(text))
+        (translation,) = decoder.read(Request([text], [0]), [line])
+        notes = [repetition_note(repetition) for repetition in line.hypotheses[0].repetitions]
+        return replace(translation, notes=(*translation.notes, *notes)), list(line.steps)
 
     def _prefixes(
         self, constraints: Constraints | Sequence[Constraints], count: int, search: SearchOptions
@@ -216,22 +178,108 @@ class RuntimeTranslator:
         options.nbest, options.threads = nbest, self.threads
         return options
 
-    def _translation(self, line: RuntimeLine, nbest: int, readings: bool) -> Translation:
-        ranked = [self._result(hypothesis) for hypothesis in line.hypotheses]
+
+class LibraryDecoder(Decoder):
+    """Decodes the lines of one call by the library, at once or by whoever hands over the arguments itself.
+
+    `prefixes`: the tokens that the target of each line begins with; None: any.
+    """
+
+    def __init__(
+        self,
+        translator: RuntimeTranslator,
+        count: int,
+        options: Options,
+        prefixes: list[list[int]] | None,
+        threshold: float | None,
+        wanted: Wanted,
+    ) -> None:
+        self._model = translator.model
+        self._doubts = translator.doubts
+        self._count = count
+        self._options = options
+        self._prefixes = prefixes
+        self._threshold = threshold
+        self._wanted = wanted
+        self._reads_each = False
+        options.attention = 2 if wanted.readings else 0
+
+    def record(self, attention: int) -> None:
+        """Record attention of each hypothesis: 0: none, 1: cross-attention, 2: every layer."""
+        self._options.attention = attention
+        self._reads_each = attention > 0
+
+    @property
+    def free(self) -> Sequence[bool]:
+        return [True] * self._count if self._prefixes is None else [not prefix for prefix in self._prefixes]
+
+    def __call__(self, request: Request) -> list[Translation]:
+        return self.read(request, self._model.translate(*self.arguments(request)))
+
+    def arguments(self, request: Request) -> tuple[Sequence[str], Options, list[list[int]] | None]:
+        """Return lines, options and prefixes, as the library takes them."""
+        options = replace(self._options, alignments=int(self._finds_links(request)))
+        prefixes = None if self._prefixes is None else [self._prefixes[owner] for owner in request.owners]
+        return request.lines, options, prefixes
+
+    def read(self, request: Request, lines: Sequence[RuntimeLine]) -> list[Translation]:
+        """Return what the library has found as translations."""
+        pairs = zip(request.lines, map(self._translation, lines), strict=True)
+        if not self._finds_links(request):
+            return [translation for _, translation in pairs]
+        return [translation.with_given_words(given_words(line)) for line, translation in pairs]
+
+    def _finds_links(self, request: Request) -> bool:
+        return self._wanted.alignments or (request.links and self._model.has_attention)
+
+    def _translation(self, line: RuntimeLine) -> Translation:
         best = line.hypotheses[0]
-        shown = self._readings(line, best) if readings and line.source else None
-        others = tuple(ranked) if nbest > 1 and line.parts else ()
-        return replace(ranked[0], readings=shown, nbest=others, parts=line.parts)
+        parts = tuple(
+            TranslatedPart(source, text, score, self._doubts.is_doubtful(source, score, self._threshold))
+            for source, text, score, _ in line.parts
+        )
+        ranked: tuple[Translation, ...] = ()
+        if self._wanted.nbest > 1 and line.parts:
+            ranked = tuple(
+                self._result(line, hypothesis, self._readings(line, hypothesis) if self._reads_each else None)
+                for hypothesis in line.hypotheses
+            )
+        readings = self._readings(line, best) if self._wanted.readings else None
+        doubtful = any(part.doubtful for part in parts)
+        return self._result(line, best, readings, ranked, parts, doubtful, line.notes)
 
-    def _result(self, hypothesis: RuntimeHypothesis) -> Translation:
-        tokens = tuple(self.model.tokens(hypothesis.ids, True))
-        repetition = next(iter(hypothesis.repetitions), None)
-        rest: dict[str, Any] = {"repetition": repetition, "is_complete": hypothesis.is_complete}
-        return Translation(hypothesis.text, tokens, hypothesis.score, hypothesis.links, **rest)
+    def _result(
+        self,
+        line: RuntimeLine,
+        hypothesis: RuntimeHypothesis,
+        readings: Readings | None = None,
+        nbest: tuple[Translation, ...] = (),
+        parts: tuple[TranslatedPart, ...] = (),
+        doubtful: bool = False,
+        notes: tuple[str, ...] = (),
+    ) -> Translation:
+        return Translation(
+            hypothesis.text,
+            tuple(self._model.tokens(hypothesis.ids, True)),
+            hypothesis.score,
+            hypothesis.links,
+            readings,
+            nbest,
+            next(iter(hypothesis.repetitions), None),
+            parts,
+            doubtful,
+            hypothesis.is_complete,
+            notes,
+            hypothesis.ids,
+            hypothesis.log_probs,
+            tuple(self._model.tokens(line.source, False)),
+        )
 
-    def _readings(self, line: RuntimeLine, best: RuntimeHypothesis) -> Readings:
-        """Return the attention weights of the best hypothesis, with the tokens and words they belong to."""
-        model, sides = self.model, ((line.source, False), ((*best.ids, _EOS), True))
+    def _readings(self, line: RuntimeLine, best: RuntimeHypothesis) -> Readings | None:
+        """Return the attention weights of a hypothesis, with the tokens and words they belong to, if there are any."""
+        if not line.source:
+            return None
+        model, sides = self._model, ((line.source, False), ((*best.ids, _EOS), True))
         tokens = [tuple(model.tokens(ids, is_target)) for ids, is_target in sides]
         words = [tuple(model.word_indices(ids, is_target)) for ids, is_target in sides]
         texts = [model.word_texts(ids, side, is_target) for (ids, is_target), side in zip(sides, words, strict=True)]
@@ -242,15 +290,12 @@ class RuntimeTranslator:
         return Readings(tokens[0], tokens[1], words[0], words[1], weights, roles, texts[0], texts[1], scores=scores)
 
 
+class _AllFree(Sequence[bool]):
+    """Any number of lines, none of which has constraints."""
+
+
 def _refuse_unsupported(settings: SearchSettings) -> None:
     """Raise UsageError, with all causes, for settings that a runtime file does without."""
     fields = type(settings).model_fields
     asked = [name for name in UNSUPPORTED if getattr(settings, name) != fields[name].default]
     UsageError.raise_all(f"`{name}` needs the run folder and PyTorch; a runtime file does without it" for name in asked)
-
-
-def _warn(lines: Sequence[RuntimeLine], owners: Sequence[int]) -> None:
-    """Warn of lines that were split, as `Translator` does."""
-    for index, line in zip(owners, lines, strict=True):
-        for note in line.notes:
-            warnings.warn(LineWarning(index, note), stacklevel=4)

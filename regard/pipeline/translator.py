@@ -1,67 +1,76 @@
-"""Translator: raw text to translated text, with attention readings, alignments, streaming and a search trace."""
+"""Translator: raw text to translated text, whatever decodes it."""
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterable, Iterator, Sequence
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, cached_property
-from itertools import islice
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from typing_extensions import Unpack
-
-from regard.attention.alignment import Link, Readings, extract_links
-from regard.attention.recorder import check_role
 from regard.common.arguments import FLAG, problems_of_types
-from regard.common.errors import LineError, UsageError
-from regard.data.casing import CaseReader
-from regard.data.given_words import given_words
-from regard.data.sentences import has_letters, has_spaces
-from regard.data.text import clean, too_long
-from regard.data.vocabulary import EOS
-from regard.pipeline.around_spans import Keep, checked_keep, translate_around_spans
-from regard.pipeline.base import BasePipeline, read_side
-from regard.pipeline.doubts import Doubts
-from regard.pipeline.line_splitter import LineSplitter
-from regard.pipeline.translation import (
-    SPLIT,
-    Translation,
-    as_rows_of_ids,
-    as_text,
-    as_texts,
-    as_token_ids,
-    check_readings,
-    join_parts,
-    last_layer,
+from regard.common.errors import LineWarning, UsageError
+from regard.data.spans import spans_note
+from regard.text.casing import CaseReader
+from regard.text.constraints import NO_CONSTRAINTS, Constraints, constraints_of_each
+from regard.text.doubts import Doubts
+from regard.text.text_format import TextFormat, TranslatedText, texts_path
+from regard.text.text_path import (
+    BEST_TEXT,
+    Keep,
+    Path,
+    PathRules,
+    Request,
+    Wanted,
+    checked_keep,
+    first_reading,
+    lines_path,
+    run_path,
 )
-from regard.runtime.engine import DecodeRequest
-from regard.search import NO_CONSTRAINTS, Constraints, Hypothesis, SearchOptions, SearchSettings, is_complete
-from regard.search.forced_decoding import ForcedDecoding, force_decode
-from regard.search.sampling import source_key
-from regard.search.search_steps import SearchStep
+from regard.text.translation import TranslatedPart, Translation, as_text, as_texts
 
-WORD_BY_WORD = 8
-"""Parts of a split line that are streamed word by word. Further ones follow part by part: nobody reads so quickly."""
-STREAMED_TOGETHER = 64
-"""Parts decoded at once, and then streamed part by part: a batch takes a fraction of the time of its parts alone."""
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from regard.data.languages import Languages
+    from regard.search.search_steps import SearchStep
+    from regard.search.settings import SearchOptions, SearchSettings
+
+_R = TypeVar("_R")
+
+
+class Decoder(ABC):
+    """Decodes the lines of one call, whose options are checked."""
+
+    @property
+    @abstractmethod
+    def free(self) -> Sequence[bool]:
+        """For each line of the call, True if it is without constraints."""
+
+    @abstractmethod
+    def __call__(self, request: Request) -> list[Translation]:
+        """Decode lines as they are. Raises LineError, by their numbers in the request, for those that are refused."""
 
 
 @dataclass(frozen=True)
-class _Segment:
-    """A sentence of a line, a part of a long one, or a whole line.
+class TranslationCall(Generic[_R]):
+    """A call that is begun: `path` says what is to be decoded, and `decoder` decodes it."""
 
-    It is decoded as one source, tokenised once: `ids` end with EOS. Without ids it has no letters, and is copied.
-    `text`: as it is in the line, with the space behind it. `read`: what is tokenised, after a language code if any.
+    path: Path[_R]
+    decoder: Decoder
+
+    def run(self) -> _R:
+        """Decode all that is to be decoded, and return the translations."""
+        return run_path(self.path, self.decoder)
+
+
+class Translator(ABC):
+    """Translates raw text: `regard.load(folder).translate("나는 집에 간다")`.
+
+    It stands on a run folder, several of them as an ensemble, or a runtime file. What it can do depends on what
+    decodes: the C library or PyTorch. It may be called from several threads at once.
     """
-
-    text: str
-    read: str
-    ids: list[int]
-    constraints: Constraints
-
-
-class Translator(BasePipeline):
-    """Translates raw text: `regard.load(folder).translate("나는 집에 간다")`."""
 
     def translate(
         self,
@@ -76,306 +85,179 @@ class Translator(BasePipeline):
     ) -> list[Translation]:
         """Translate a line or several: one translation for each line, in order. Empty lines stay empty.
 
-        `constraints` hold for all lines, or there is one for each. `search` overrides the model folder's search
-        settings. `readings` and `alignments` come from teacher forcing the token ids that were found, whatever the
-        search was. `keep`: placeholders, addresses, code and emoji come back unchanged, and what a given list of RE2's
-        patterns matches, in lines without constraints, if neither nbest, alignments nor readings are asked for. Raises
-        UsageError, with all causes, for options that contradict each other or the model.
+        `constraints` hold for all lines, or there is one for each. `search` overrides the model's search settings.
+        `readings` and `alignments` are those of the token ids that were found, whatever the search was. `keep`:
+        placeholders, addresses, code and emoji come back unchanged, and what a given list of RE2's patterns matches, in
+        lines without constraints, and lines in capitals are read in the letters that the model knows; if nbest,
+        alignments or readings are asked for, at most two placeholders of a line, by the model's copy tokens. Warns of
+        what `Translation.notes` say. Raises UsageError, with all causes, for options that contradict each other or the
+        model, and LineError for lines that cannot be translated.
         """
+        wanted: Any = {"nbest": nbest, "alignments": alignments, "readings": readings}
+        translations = self.begin(texts, **wanted, constraints=constraints, keep=keep, **search).run()
+        self._warn(translations)
+        return translations
+
+    def begin(
+        self,
+        texts: str | Sequence[str],
+        *,
+        nbest: int = 1,
+        alignments: bool = False,
+        readings: bool = False,
+        constraints: Constraints | Sequence[Constraints] = NO_CONSTRAINTS,
+        keep: Keep = True,
+        **search: Unpack[SearchOptions],
+    ) -> TranslationCall[list[Translation]]:
+        """Begin to translate lines, as `translate` does; notes are no warnings. Raises UsageError as it does."""
         lines = as_texts(texts)
         UsageError.raise_all(problems_of_types(FLAG, {"alignments": alignments, "readings": readings}))
-        settings = self._search_settings(nbest, search)
-        self.engine.evaluate()
-        each = self._per_source(constraints, len(lines), settings, "line")
-        _check_lengths(lines, settings)
+        wanted = Wanted(nbest, alignments, readings)
+        decoder = self._decoder(len(lines), wanted, constraints, search)
+        rules = self._rules(wanted, checked_keep(keep, wanted, decoder.free))
+        return TranslationCall(lines_path(lines, rules, decoder.free), decoder)
 
-        def translate(chosen: Sequence[str], owners: Sequence[int], links: bool) -> list[Translation]:
-            wants_links = alignments or (links and bool(self.cross_attention()))
-            own = [each[owner] for owner in owners]
-            return self._translate_lines(chosen, owners, own, settings, (nbest, wants_links, readings))
-
-        free = [item == NO_CONSTRAINTS for item in each]
-        keep = checked_keep(keep, nbest == 1 and not (alignments or readings), free)
-        return translate_around_spans(lines, translate, keep, free, self.tokenizer.copies, self.case_reader)
-
-    def _translate_lines(
+    def begin_texts(
         self,
-        lines: Sequence[str],
-        owners: Sequence[int],
-        each: Sequence[Constraints],
-        settings: SearchSettings,
-        wanted: tuple[int, bool, bool],
-    ) -> list[Translation]:
-        """Translate lines. `owners`: their numbers for messages; `wanted`: nbest, alignments, readings."""
-        nbest, alignments, readings = wanted
-        per_line = zip(lines, owners, each, strict=True)
-        split = [self._segments(line, owner, item, settings) for line, owner, item in per_line]
-        segments = [segment for parts in split for segment in parts if segment.ids]
-        requests = [self._segment_request(index, segment, settings) for index, segment in enumerate(segments)]
-        hypotheses = self._decode(requests, settings)
-        parts = iter(self._translations(segments, hypotheses, nbest, alignments, readings))
-        best = iter(hypotheses)
-        results = list[Translation]()
-        for index, line_segments in zip(owners, split, strict=True):
-            line_parts = []
-            for segment in line_segments:
-                part = next(parts) if segment.ids else self._copy(segment, nbest, alignments)
-                if segment.ids:
-                    self._warn(index, None, next(best)[0], segment.constraints, "translation")
-                line_parts.append(part)
-            joined = self._join(line_segments, line_parts, alignments)
-            if alignments:
-                joined = joined.with_given_words(given_words(lines[len(results)]))
-            results.append(joined.with_doubts(self.doubts, settings.score_threshold))
-        return results
+        texts: Sequence[str],
+        form: TextFormat,
+        wanted: Wanted = BEST_TEXT,
+        keep: Keep = True,
+        sentences: bool = False,
+        code: str = "",
+        **search: Unpack[SearchOptions],
+    ) -> TranslationCall[list[TranslatedText]]:
+        """Begin to translate whole texts: see `texts_path`. Markup needs links, where a model has any."""
+        wanted = wanted._replace(alignments=self.has_attention and (wanted.alignments or form.kind != "text"))
+        decoder = self._decoder(0, wanted, NO_CONSTRAINTS, search)
+        rules = self._rules(wanted, keep if wanted.is_text else bool(keep))
+        return TranslationCall(texts_path(texts, form, rules, sentences, code), decoder)
 
     def stream(
-        self, text: str, constraints: Constraints = NO_CONSTRAINTS, **search: Unpack[SearchOptions]
-    ) -> Iterator[str]:
+        self,
+        text: str,
+        constraints: Constraints = NO_CONSTRAINTS,
+        keep: Keep = True,
+        **search: Unpack[SearchOptions],
+    ) -> Generator[str, None, Translation]:
         """Yield the translation of a line as it is decoded, greedily or, with `sample=True`, sampled; word by word.
 
-        Joined, the yielded texts are the translation with a beam of 1. If a line is split into more than
-        `WORD_BY_WORD` parts, the further ones are yielded part by part.
+        Joined, the yielded texts are the translation with a beam of 1, but for what `translate` tries again. The
+        generator returns the translation, whose score is not known, and warns of its notes.
         """
-        greedy: SearchOptions = {"beam": 1, "groups": 1, "mbr": False, "coverage_penalty": 0.0}
-        settings = self._search_settings(1, {**search, **greedy})
-        self.engine.evaluate()
-        (checked,) = self._per_source(constraints, 1, settings, "line")
-        _check_lengths([as_text(text)], settings)
-        segments, last = self._segments(text, 0, checked, settings), ""
-        stream = self._segment_increments(segments, settings)
-        for before, increments in zip(("", *(segment.text for segment in segments)), stream, strict=False):
-            for number, increment in enumerate(increments):
-                is_next = number == 0 and last and (before.endswith(" ") or has_spaces(last[-1], increment[0]))
-                yield f" {increment}" if is_next else increment
-                last = increment
+        translation = yield from self.begin_stream(text, constraints, keep, **search)
+        self._warn([translation])
+        return translation
+
+    def begin_stream(
+        self,
+        text: str,
+        constraints: Constraints = NO_CONSTRAINTS,
+        keep: Keep = True,
+        **search: Unpack[SearchOptions],
+    ) -> Generator[str, None, Translation]:
+        """Yield what the translation of a line grows by, as `stream` does; notes are no warnings."""
+        (line,) = as_texts([text])
+        (checked,) = constraints_of_each(constraints, 1, "line")
+        is_free = checked == NO_CONSTRAINTS
+        rules = self._rules(BEST_TEXT, checked_keep(keep, BEST_TEXT, [is_free]) and is_free and keep)
+        read, restored = first_reading(line, rules)
+        increments = self._stream(read, checked, search)
+        raw = ""
+        yielded = ""
+        while True:
+            try:
+                raw += next(increments)
+            except StopIteration as stop:
+                notes: tuple[str, ...] = stop.value
+                break
+            whole = restored(Translation(raw, (), 0.0)).text
+            if whole.startswith(yielded):  # else a letter or a space depends on what comes next
+                yield whole[len(yielded) :]
+                yielded = whole
+        whole = restored(Translation(raw, (), 0.0)).text
+        if rest := whole[len(yielded) :]:
+            yield rest
+        note = spans_note(line, whole)
+        part = TranslatedPart(line.strip(), whole, 0.0)
+        translation = Translation(whole, (), 0.0, parts=(part,) if line.strip() else ())
+        return replace(translation, notes=(*notes, *([note] if note else []))).with_doubts(self.doubts, None)
 
     def trace(
         self, text: str, constraints: Constraints = NO_CONSTRAINTS, **search: Unpack[SearchOptions]
     ) -> tuple[Translation, list[SearchStep]]:
-        """Translate a line as `translate(text, readings=True)` does, and record every step of its search.
+        """Translate a line with its readings, and record every step of its search.
 
-        Raises UsageError for a line without letters, and for one that is split.
+        The line is read as it is: what is shown of the search is what the model reads. Raises UsageError for a line
+        without letters, and for one that is split.
         """
-        settings = self._search_settings(1, search)
-        self.engine.evaluate()
-        (checked,) = self._per_source(constraints, 1, settings, "line")
-        _check_lengths([as_text(text)], settings)
-        segments = self._segments(text, 0, checked, settings)
-        if len(segments) > 1:
-            raise UsageError(SPLIT)
-        if not segments or not segments[0].ids:
-            raise UsageError("the line is empty, or has no letters; give a line of text")
-        (segment,) = segments
-        request = self._segment_request(0, segment, settings)
-        candidates, steps = self.engine.trace(request, settings)
-        hypotheses = self._rerank(request.source, candidates, settings)
-        (translation,) = self._translations(segments, [hypotheses], 1, False, True)
-        self._warn(0, translation.repetition, hypotheses[0], segment.constraints, "translation")
-        return self._join(segments, [translation], False).with_doubts(self.doubts, settings.score_threshold), steps
+        translation, steps = self._trace(as_text(text), constraints, search)
+        self._warn([translation])
+        return translation, steps
 
-    def read_all(
-        self, sources: Sequence[str], targets: Sequence[Sequence[int]], role: str | None = None
-    ) -> list[Readings]:
-        """Teacher-force given targets and return their attention readings, in order.
+    @abstractmethod
+    def encode(self, text: str) -> list[int]:
+        """Tokenise a line as the model reads it: token ids, end of sentence last."""
 
-        `targets` are token ids without end of sentence. `role`: only attention of this role ("encoder", "decoder" or
-        "cross"). Raises LineError for pairs so long that their weights would not fit into memory.
-        """
-        check_role(role)
-        rows = [self.encode(source) for source in as_texts(sources)]
-        targets = as_rows_of_ids(targets, self.tokenizer.target)
-        if len(rows) != len(targets):
-            raise UsageError(f"`targets=`: got {len(targets)} for {len(rows)} sources; give one for each")
-        self._check_pairs(rows, targets)
-        return self._read(rows, targets, role)
+    @property
+    @abstractmethod
+    def search(self) -> SearchSettings:
+        """The search settings that the model came with."""
 
-    def _check_pairs(self, rows: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> None:
-        """Raise LineError for pairs so long that their weights would not fit into memory."""
-        limits = self.settings.search
-        most = max(limits.max_whole, 2 * (limits.longest_source or 0))
-        sizes = [max(len(source), len(target)) for source, target in zip(rows, targets, strict=True)]
-        limit = f"tokens, and a pair is read whole, up to {most:,} tokens; give its sentences in lines of their own"
-        LineError.raise_all((index, f"has {size:,} {limit}") for index, size in enumerate(sizes) if size > most)
+    @property
+    @abstractmethod
+    def languages(self) -> Languages:
+        """The languages of source and target; empty ones are unknown."""
+
+    @property
+    @abstractmethod
+    def copies(self) -> str:
+        """The characters of the model's copy tokens; empty if it has none."""
+
+    @property
+    @abstractmethod
+    def has_attention(self) -> bool:
+        """True if target words attend to source words."""
+
+    @property
+    @abstractmethod
+    def doubts(self) -> Doubts:
+        """Tells which sentences the model has not learnt."""
 
     @cached_property
     def case_reader(self) -> CaseReader:
         """Reads lines in capitals, by the rules of the model's languages."""
-        return CaseReader(self.settings.languages.pair, self.tokenizer.source.encode)
+        return CaseReader(self.language_pair, lambda text: self.encode(text)[:-1])
 
-    @cached_property
-    def doubts(self) -> Doubts:
-        """Tells which sentences the model has not learnt."""
-        return Doubts(self.tokenizer.source.encode, self.tokenizer.source.tokens, self.settings.familiar)
+    @property
+    def language_pair(self) -> tuple[str, str]:
+        """The codes of source and target; empty ones are unknown."""
+        return self.languages.pair
 
-    def encode(self, text: str) -> list[int]:
-        """Tokenise a line as the model reads it: token ids, end of sentence last."""
-        return [*self.tokenizer.source.encode(as_text(text)), EOS]
+    @staticmethod
+    def _warn(translations: Sequence[Translation]) -> None:
+        """Warn of what the notes say, at the caller of the method that calls this."""
+        for index, translation in enumerate(translations):
+            for note in translation.notes:
+                warnings.warn(LineWarning(index, note), stacklevel=3)
 
-    def score(self, source: str, target: str | Sequence[int]) -> float:
-        """Return the log-probability of a given target (text, or token ids), end of sentence included.
+    def _rules(self, wanted: Wanted, keep: Keep) -> PathRules:
+        return PathRules(self.case_reader, self.copies, keep, wanted)
 
-        Raises LineError for a pair that is too long for that.
-        """
-        vocabulary = self.tokenizer.target
-        ids = vocabulary.encode(target) if isinstance(target, str) else as_token_ids(target, vocabulary)
-        encoded = self.encode(source)
-        self._check_pairs([encoded], [ids])
-        return float(force_decode(self._model, [encoded], [ids], with_attention=False)[0].log_probs.sum())
+    @abstractmethod
+    def _decoder(
+        self, count: int, wanted: Wanted, constraints: Constraints | Sequence[Constraints], search: SearchOptions
+    ) -> Decoder:
+        """Check the options of a call of `count` lines; return what decodes them. Raises UsageError."""
 
-    def align(self, readings: Readings) -> list[Link]:
-        """Extract word links from readings, by the chosen layer and head. Raises UsageError without attention."""
-        check_readings(readings)
-        choice = self.choice or last_layer(readings)
-        return extract_links(readings.words(choice.layer, choice.head, choice.shifted).weights, choice.symmetry)
+    @abstractmethod
+    def _stream(
+        self, text: str, constraints: Constraints, search: SearchOptions
+    ) -> Generator[str, None, tuple[str, ...]]:
+        """Yield what the translation of a line, read as it is, grows by; return the notes on it."""
 
-    def _segments(self, line: str, index: int, constraints: Constraints, settings: SearchSettings) -> list[_Segment]:
-        """Split a line into sentences, and those longer than any source in training further; tokenise each segment.
-
-        The prefix is for the first segment; sentences of such a line stay together. A line with required terms stays
-        whole, because nobody knows which segment they belong to. `index` is for warnings. Raises LineError for what
-        must stay whole and is too long for that.
-        """
-        line, longest = clean(line), self.settings.search.longest_source
-        if not line:
-            return []
-        code, encode = self.tokenizer.source.language_code(line), cache(self.encode)
-        parts, is_constrained = [line.removeprefix(code)], bool(constraints.terms or constraints.prefix)
-        if not constraints.terms:
-            each = settings.splits_sentences and not constraints.prefix
-            clauses = self.settings.search.line_clauses
-            splitter = LineSplitter(
-                lambda text: len(encode(code + text.rstrip())), longest or sys.maxsize, each, clauses
-            )
-            parts = splitter.split(parts[0], index)
-        code_and_space = f"{code} " if code else ""
-        segments = []
-        for number, part in enumerate(parts):
-            read = (code_and_space if number else code) + part.rstrip()
-            ids = encode(read) if is_constrained or has_letters(part) else []
-            if len(ids) > max(settings.max_whole, longest or 0) and (constraints.terms or longest is None):
-                why = (
-                    "a line with terms" if constraints.terms else "this model, which does not know its longest source,"
-                )
-                raise LineError((index, whole_too_long(len(ids), settings.max_whole, why)))
-            own = replace(constraints, prefix="") if number and constraints.prefix else constraints
-            segments.append(_Segment(part if number else code + part, read, ids, own))
-        return segments
-
-    def _segment_request(self, index: int, segment: _Segment, settings: SearchSettings) -> DecodeRequest:
-        key = source_key(segment.ids) if settings.sample else 0
-        return self._request(index, segment.ids, key, segment.constraints, settings)
-
-    def _translations(
-        self,
-        segments: Sequence[_Segment],
-        hypotheses: Sequence[list[Hypothesis]],
-        nbest: int,
-        alignments: bool,
-        readings: bool,
-    ) -> list[Translation]:
-        """Return the translation of each segment from its hypotheses, best first."""
-        pairs = [(s.ids, h) for s, ranked in zip(segments, hypotheses, strict=True) for h in ranked[:nbest]]
-        results = [self._translation(source, hypothesis) for source, hypothesis in pairs]
-        if alignments or readings:
-            read = self._read([ids for ids, _ in pairs], [h.ids for _, h in pairs], None if readings else "cross")
-            results = [
-                replace(
-                    result,
-                    readings=item if readings else None,
-                    alignments=tuple(self.align(item)) if alignments else None,
-                )
-                for result, item in zip(results, read, strict=True)
-            ]
-        stream = iter(results)
-        return [_with_nbest(list(islice(stream, len(ranked[:nbest]))), nbest) for ranked in hypotheses]
-
-    def _translation(self, source: Sequence[int], hypothesis: Hypothesis) -> Translation:
-        target, ids = self.tokenizer.target, hypothesis.ids
-        repetition = self._repetition(ids, source)
-        text, tokens, own = target.decode(ids), tuple(target.tokens(ids)), hypothesis.complete
-        return Translation(text, tokens, hypothesis.score, repetition=repetition, is_complete=own)
-
-    def _copy(self, segment: _Segment, nbest: int, alignments: bool) -> Translation:
-        """Return a segment without letters as its own translation."""
-        code = self.tokenizer.source.language_code(segment.read)
-        text, first = segment.text.removeprefix(code).strip(), int(bool(code))
-        links = tuple((first + word, word) for word in range(len(text.split(" "))))
-        copy = Translation(text, (), 0.0, links if alignments else None)
-        return copy if nbest == 1 else replace(copy, nbest=(copy,))
-
-    def _join(self, segments: Sequence[_Segment], parts: Sequence[Translation], alignments: bool) -> Translation:
-        """Join the translations of the segments of a line; an empty one has none."""
-        code_words = int(bool(segments and self.tokenizer.source.language_code(segments[0].text)))
-        joined = join_parts(parts, [segment.text for segment in segments], alignments, code_words)
-        return replace(parts[0], parts=joined.parts) if len(parts) == 1 else joined
-
-    def _segment_increments(self, segments: Sequence[_Segment], settings: SearchSettings) -> Iterator[Iterable[str]]:
-        """Yield what the streamed translation of each segment grows by."""
-        for segment in segments[:WORD_BY_WORD]:
-            if segment.ids:
-                yield self._increments(self._segment_request(0, segment, settings), settings, segment.constraints)
-            else:
-                yield [self._copy(segment, 1, False).text]
-        for start in range(WORD_BY_WORD, len(segments), STREAMED_TOGETHER):
-            group = segments[start : start + STREAMED_TOGETHER]
-            # A draw depends on the seed and the text alone, so a sample is the same alone and in a group.
-            requests = [
-                self._segment_request(index, segment, settings) for index, segment in enumerate(group) if segment.ids
-            ]
-            decoded = iter(self.engine.decode(requests, settings))
-            for segment in group:
-                if segment.ids:
-                    best = next(decoded)[0]
-                    result = self._translation(segment.ids, best)
-                    self._warn(0, result.repetition, best, segment.constraints, "translation")
-                else:
-                    result = self._copy(segment, 1, False)
-                yield [result.text]
-
-    def _increments(self, request: DecodeRequest, settings: SearchSettings, constraints: Constraints) -> Iterator[str]:
-        """Yield what a streamed translation grows by: whole words, and at the end the rest."""
-        target, yielded = self.tokenizer.target, ""
-        ids: tuple[int, ...] = ()
-        for ids in self.engine.stream(request, settings):
-            words = target.word_indices(target.tokens(ids))
-            whole = target.decode(ids[: words.index(words[-1])]) if words else ""
-            if len(whole) > len(yielded) and whole.startswith(yielded):
-                yield whole[len(yielded) :]
-                yielded = whole
-        if rest := target.decode(ids)[len(yielded) :]:
-            yield rest
-        best = Hypothesis(ids, 0.0, 0.0, is_complete(ids, request.task.terms))
-        self._warn(0, self._repetition(ids, request.source_ids), best, constraints, "translation")
-
-    def _read(
-        self, sources: Sequence[list[int]], targets: Sequence[Sequence[int]], role: str | None = None
-    ) -> list[Readings]:
-        forced = force_decode(self._model, sources, targets, role=role)
-        return [self._readings(*item) for item in zip(sources, targets, forced, strict=True)]
-
-    def _readings(self, source: Sequence[int], target: Sequence[int], forced: ForcedDecoding) -> Readings:
-        vocabularies, ids = (self.tokenizer.source, self.tokenizer.target), (source, [*target, EOS])
-        (source_tokens, source_words, source_texts), (tokens, words, texts) = map(read_side, vocabularies, ids)
-        sides, weights, roles = (source_tokens, tokens, source_words, words), forced.weights, forced.roles
-        return Readings(*sides, weights, roles, source_texts, texts, scores=forced.scores)
-
-
-def whole_too_long(tokens: int, max_whole: int, why: str) -> str:
-    """Return what is said of a source of too many tokens that cannot be split, after its line number."""
-    return (
-        f"has {tokens:,} tokens, and {why} is translated whole, up to {max_whole:,} tokens; give its sentences in "
-        "lines of their own, or raise that limit (`max_whole`)"
-    )
-
-
-def _check_lengths(lines: Sequence[str], settings: SearchSettings) -> None:
-    """Raise LineError for lines of more characters than are allowed."""
-    long = (index for index, line in enumerate(lines) if len(line) > settings.max_line)
-    LineError.raise_all((index, too_long(settings.max_line)) for index in long)
-
-
-def _with_nbest(translations: list[Translation], nbest: int) -> Translation:
-    """Return the best translation; if several were asked for, with all of them, without their readings."""
-    best = translations[0]
-    return best if nbest == 1 else replace(best, nbest=tuple(replace(item, readings=None) for item in translations))
+    @abstractmethod
+    def _trace(
+        self, text: str, constraints: Constraints, search: SearchOptions
+    ) -> tuple[Translation, list[SearchStep]]:
+        """Translate a line, read as it is, with its readings, and record every step of its search."""

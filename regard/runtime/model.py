@@ -19,6 +19,7 @@ from regard.data.copy_tokens import COPY_CHARACTERS
 from regard.data.familiar import Familiar
 from regard.runtime.native import declare, kernels, typed
 from regard.search.search_steps import Candidate, Fate, SearchStep
+from regard.text.translation import TranslatedPart
 
 if TYPE_CHECKING:
     import numpy as np
@@ -179,16 +180,6 @@ class RuntimeHypothesis:
     states: RuntimeStates | None
     repetitions: tuple[tuple[str, int], ...]  # of its parts: texts that are repeated over and over, and how often
     is_complete: bool  # it holds all required terms, and the model has placed its copy tokens itself
-
-
-@dataclass(frozen=True)
-class TranslatedPart:
-    """A sentence of a line, or a part of a long one, with its translation; without letters it is copied, at score 0."""
-
-    source: str
-    text: str
-    score: float
-    doubtful: bool = False  # it scores below `search.score_threshold`, or is unlike the text of training
 
 
 @dataclass(frozen=True)

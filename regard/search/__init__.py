@@ -16,12 +16,12 @@ if TYPE_CHECKING:
     from regard.search.beams import Beams, Finished, StepCandidates
     from regard.search.constraint_text import ConstraintEncoder, check_constraints, contradictions
     from regard.search.constraints import is_complete
-    from regard.search.line_constraints import NO_CONSTRAINTS, Constraints
     from regard.search.loop import Decoding, DecodingModel, decode, search
     from regard.search.rerank import Repetition, coverage, find_repetition, mbr_utility
     from regard.search.rules import Bans, BeamView, LengthPenalty, Rule, SuppressTokens
     from regard.search.settings import SearchOptions, SearchSettings
     from regard.search.task import BannedPhrase, Hypothesis, Task, Term
+    from regard.text.constraints import NO_CONSTRAINTS, Constraints
 
 __all__ = [
     "NO_CONSTRAINTS",
@@ -58,12 +58,12 @@ _MODULES = {
     "beams": ("Beams", "Finished", "StepCandidates"),
     "constraint_text": ("ConstraintEncoder", "check_constraints", "contradictions"),
     "constraints": ("is_complete",),
-    "line_constraints": ("Constraints", "NO_CONSTRAINTS"),
     "loop": ("Decoding", "DecodingModel", "decode", "search"),
     "rerank": ("Repetition", "coverage", "find_repetition", "mbr_utility"),
     "rules": ("Bans", "BeamView", "LengthPenalty", "Rule", "SuppressTokens"),
     "settings": ("SearchOptions", "SearchSettings"),
     "task": ("BannedPhrase", "Hypothesis", "Task", "Term"),
+    "regard.text.constraints": ("Constraints", "NO_CONSTRAINTS"),
 }
 
 __getattr__, __dir__ = lazy_names(__name__, _MODULES)

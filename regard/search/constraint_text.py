@@ -17,10 +17,10 @@ from regard.common.shapes import Array
 from regard.data.letter_case import PLAIN, LetterCase
 from regard.data.text import clean
 from regard.data.vocabulary import EOS, UNK, Vocabulary
-from regard.search.line_constraints import Constraints
 from regard.search.rules import is_word_boundary
 from regard.search.settings import SearchSettings
 from regard.search.task import BannedPhrase, Term
+from regard.text.constraints import Constraints
 
 _UNSPACED = ("CJK", "HIRAGANA", "KATAKANA", "THAI", "LAO", "KHMER", "MYANMAR")
 """Scripts written without spaces between words, by the first word of their letters' Unicode names."""

@@ -10,14 +10,13 @@ import logging
 import re
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
-from regard.data.spans import own_pattern
 from regard.serving.http_errors import ClientGone, HttpError, bad_request, json_response
 from regard.serving.keys import KeyFile
 from regard.serving.limits import KEY, Limits, address_group
@@ -27,8 +26,9 @@ from regard.serving.pairs import LanguagePairs
 from regard.serving.process_service import ProcessService
 from regard.serving.requests import P, excerpt, parse, read_body, request_values
 from regard.serving.server_settings import ServerSettings
-from regard.serving.service import DeadlineExceeded, SearchRequest
-from regard.serving.texts import PLAIN, TextFormat, TranslatedText, aside, translate_texts
+from regard.serving.service import DeadlineExceeded, SearchRequest, TextRequest
+from regard.serving.texts import TranslatedText, aside, translate_texts
+from regard.text.text_format import PLAIN, TextFormat
 
 LOG = logging.getLogger("regard.serving")
 REQUEST_ID = "regard.request_id"
@@ -154,19 +154,21 @@ class Call(Generic[P]):
         texts: Sequence[str],
         languages: tuple[str, str],
         search: SearchRequest,
-        layout: TextFormat = PLAIN,
+        form: TextFormat = PLAIN,
         pairs: LanguagePairs | None = None,
+        sentences: bool = False,
     ) -> list[TranslatedText]:
         """Translate texts within the limits and the deadline of the request; `languages`: codes of source and target.
+
+        `sentences`: the lines of the texts are wanted, each sentence as one.
 
         Raises HttpError, DeadlineExceeded, ClientGone, and the service's errors.
         """
         self.charge(texts)
         server = self.server
-        layout = replace(layout, own=own_pattern(server.settings.keep))
-        work = translate_texts(
-            server.service, texts, pairs or server.pairs(), languages, layout, search, self.remaining()
-        )
+        request = TextRequest(search, form, tuple(server.settings.keep), sentences=sentences)
+        pairs = pairs or server.pairs()
+        work = translate_texts(server.service, texts, pairs, languages, request, self.remaining())
         results = await self.attend(work)
         if server.metrics is not None:
             server.metrics.count_texts(texts, results)

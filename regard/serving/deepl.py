@@ -9,7 +9,6 @@ from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
-from regard.documents.elements import MarkupOptions
 from regard.serving.calls import Call, CallRoutes, Server
 from regard.serving.http_errors import HttpError, bad_request, json_response
 from regard.serving.language_names import language_name
@@ -17,7 +16,9 @@ from regard.serving.openapi import errors, example
 from regard.serving.pairs import AUTO
 from regard.serving.requests import Parameters, Texts, excerpt, listed, parse
 from regard.serving.service import SearchRequest
-from regard.serving.texts import TextFormat, TranslatedText
+from regard.serving.texts import TranslatedText
+from regard.text.markup.elements import MarkupOptions
+from regard.text.text_format import TextFormat
 
 UNLIMITED = 1_000_000_000_000
 """The limit of characters that DeepL reports for accounts without one."""

@@ -49,7 +49,9 @@ async def translate(call: Call[schemas.TranslateRequest]) -> Any:
     pairs = LanguagePairs(select_models(call.server.service.models, asked.model, "translation"))
     if asked.stream:
         return await stream_translations(call, texts, pairs)
-    results = await call.translate(texts, (asked.source, asked.target), asked.search, asked.layout, pairs)
+    results = await call.translate(
+        texts, (asked.source, asked.target), asked.search, asked.form, pairs, asked.with_lines
+    )
     return {"translations": [schemas.translation_data(result, asked) for result in results]}
 
 

@@ -18,7 +18,8 @@ from regard.serving.openapi import errors, example
 from regard.serving.pairs import AUTO
 from regard.serving.requests import Parameters, Texts, listed
 from regard.serving.service import SearchRequest
-from regard.serving.texts import TextFormat, TranslatedText
+from regard.serving.texts import TranslatedText
+from regard.text.text_format import TextFormat
 
 MOST_ALTERNATIVES = 20
 

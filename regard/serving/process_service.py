@@ -30,6 +30,8 @@ from regard.serving.service import (
     ServedHypothesis,
     ServedLine,
     ServedModel,
+    ServedText,
+    TextRequest,
 )
 
 _NEEDED = {"config.json", "model.safetensors"}
@@ -140,24 +142,27 @@ class ProcessService:
         return [pid for host in self._hosts.values() for pid in host.pool.pids]
 
     async def translate(
-        self, model: str, lines: Sequence[str], search: SearchRequest, deadline: float
-    ) -> list[ServedLine]:
-        """Translate lines."""
-        if not lines:
+        self, model: str, texts: Sequence[str], request: TextRequest, deadline: float
+    ) -> list[ServedText]:
+        """Translate texts. LineErrors have the numbers of these."""
+        if not texts:
             return []
-        size = (len(lines), sum(map(len, lines)))
-        reply = await self._call(model, "translate", size, deadline, lines=list(lines), search=asdict(search))
-        return [_served_line(line, reply) for line in reply["lines"]]
+        rest = {"request": request.to_message(), "seconds": deadline}
+        reply = await self._call(model, "translate", _size(texts), deadline, texts=list(texts), **rest)
+        return [_served_text(text, reply) for text in reply["texts"]]
 
-    async def stream(self, model: str, line: str, deadline: float) -> AsyncGenerator[str, None]:
-        """Yield the translation of a line as it is decoded, greedily: what it grows by."""
-        replies = self._pool(model).stream({"call": "stream", "lines": [line]}, 1, len(line), deadline)
+    async def stream(
+        self, model: str, text: str, request: TextRequest, deadline: float
+    ) -> AsyncGenerator[tuple[int, str] | ServedText, None]:
+        """Yield what the translation of a text grows by, with the number of the line, greedily; at last the whole."""
+        call = {"call": "stream", "texts": [text], "request": request.to_message()}
+        replies = self._pool(model).stream(call, *_size([text]), deadline)
         async with contextlib.aclosing(replies):
             async for reply in replies:
                 if "words" in reply:
-                    yield reply["words"]
-                elif reply["lines"]:  # of a model that does not stream
-                    yield reply["lines"][0]["hypotheses"][0]["text"]
+                    yield reply["line"], reply["words"]
+                else:
+                    yield _served_text(reply["texts"][0], reply)
 
     async def caption(self, model: str, image: bytes, search: SearchRequest, deadline: float) -> ServedLine:
         """Describe an image: the bytes of a PNG, JPEG or WebP file. Raises UsageError if they are none."""
@@ -309,8 +314,7 @@ def _served_model(name: str, about: Message, languages: Pair | None) -> ServedMo
     facts |= {key: card[key] for key in ("fingerprint", "regard") if key in card}
     has_attention = any(role == "cross" for _, role, _ in about["layers"]) or about["engine"] == "pytorch"
     readme, alignment = card["readme"], card.get("alignment")
-    text = about["splits_sentences"], about["copies"]
-    model = ServedModel(name, about["kind"], pairs, has_attention, codes, facts, readme, alignment, *text)
+    model = ServedModel(name, about["kind"], pairs, has_attention, codes, facts, readme, alignment)
     return replace(model, pairs=(("", target),)) if about["kind"] == "captions" else model
 
 
@@ -331,6 +335,15 @@ def _encoded(image: bytes) -> str:
 def _explanation(reply: Message) -> RawJson:
     explanation: RawJson = reply["raw"][reply["explanation"]]
     return explanation
+
+
+def _size(texts: Sequence[str]) -> tuple[int, int]:
+    """Return the lines and characters that texts count as, in the backlog."""
+    return sum(text.count("\n") + 1 for text in texts), sum(map(len, texts))
+
+
+def _served_text(text: Message, reply: Message) -> ServedText:
+    return ServedText(**{**text, "lines": [_served_line(line, reply) for line in text["lines"]]})
 
 
 def _served_line(line: Message, reply: Message) -> ServedLine:

@@ -3,27 +3,32 @@
 from __future__ import annotations
 
 import base64
+import json
 import queue
 import threading
 import warnings
 from collections import defaultdict
 from collections.abc import Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from regard.common.errors import LineWarning, RegardError, UsageError
-from regard.data.casing import CaseReader
+from regard.common.errors import RegardError, UsageError
 from regard.explain.explanation import explain_caption
 from regard.model_folder import folder_languages, load_folder, load_language_id
 from regard.pipeline.captioner import Captioner
+from regard.pipeline.folder_translator import FolderTranslator
 from regard.pipeline.loading import load
-from regard.pipeline.translator import Translator
 from regard.runtime.model import ROLES
 from regard.serving.answer_size import AnswerLimit
 from regard.serving.frames import Message, Replies
-from regard.serving.raw_json import RawJson, json_pieces, weights_json
+from regard.serving.raw_json import RawJson, json_pieces
+from regard.serving.replies import line_reply, text_reply
+from regard.serving.service import SEARCH, SearchRequest, TextRequest
+from regard.text.casing import CaseReader
+from regard.text.text_path import Wanted
 from regard.visualisation.explanation_data import page_data
 
 _CHARACTERS = 3
@@ -50,7 +55,7 @@ class PyTorchEngine:
         """
         torch.set_num_threads(threads)
         self._pipeline = load(path, precision=precision)
-        if languages and isinstance(self._pipeline, Translator):
+        if languages and isinstance(self._pipeline, FolderTranslator):
             self._pipeline.case_reader = CaseReader(languages, self._pipeline.case_reader.encode)
         self._path, self._reply, self._precision = path, reply, precision
         self._limit = AnswerLimit(most_bytes, self._pipeline.attention_heads())
@@ -74,8 +79,6 @@ class PyTorchEngine:
             },
             "layers": [],
             "language_id": identification.to_json() if identification else "",
-            "splits_sentences": self._pipeline.settings.search.splits_sentences,
-            "copies": self._pipeline.tokenizer.copies,
         }
 
     def check(self) -> None:
@@ -90,9 +93,9 @@ class PyTorchEngine:
                 if reads_images
                 else "this model translates text; ask a model of images for captions"
             )
-        search = call.get("search", {})
+        search = call.get("request", {}).get("search", {})
         if call["call"] == "translate" and (search["attention"] != "none" or search["nbest"] > 1):
-            tokens = [len(line) // _CHARACTERS + 1 for line in call["lines"]]
+            tokens = [len(line) // _CHARACTERS + 1 for text in call["texts"] for line in text.splitlines()]
             roles = () if search["attention"] == "none" else ROLES
             self._limit.check(self._limit.size(((n, n) for n in tokens), search["nbest"], roles))
         self._waiting.add(number)
@@ -111,16 +114,17 @@ class PyTorchEngine:
             for number, call in waiting:
                 if number in self._waiting:
                     self._waiting.discard(number)
-                    groups[f"{call['call']} {sorted(call.get('search', {}).items())}"].append((number, call))
+                    options = {name: call.get(name) for name in ("call", "search", "request")}
+                    groups[json.dumps(options)].append((number, call))
             for group in groups.values():
                 self._run(group)
 
     def _run(self, group: list[tuple[int, Message]]) -> None:
         """Run calls of one kind and the same options; each alone if one of them fails."""
         try:
-            with warnings.catch_warnings(record=True) as caught:
-                warnings.simplefilter("always")
-                replies = self._results([call for _, call in group], caught)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                replies = self._results([call for _, call in group])
         except Exception as problem:
             if len(group) > 1:
                 for item in group:
@@ -131,59 +135,46 @@ class PyTorchEngine:
         for (number, _), reply in zip(group, replies, strict=True):
             self._reply({"number": number, **reply})
 
-    def _results(self, calls: list[Message], caught: list[Any]) -> list[Message]:
-        kind, search = calls[0]["call"], dict(calls[0].get("search", {}))
-        wants_attention = search.pop("attention", "none") != "none"
-        search.pop("log_probs", None)  # PyTorch's search keeps sums alone
-        options: dict[str, Any] = {name: value for name, value in search.items() if value is not None}
-        if "split" in options:
-            options["split"] = "on" if options["split"] else "off"
-        if "beam" not in options and options.get("nbest", 1) > self._pipeline.settings.search.beam:
-            options["beam"] = options["nbest"]
+    def _results(self, calls: list[Message]) -> list[Message]:
+        kind = calls[0]["call"]
         if kind == "caption":
-            options.pop("alignments", None)
+            search = SearchRequest(**calls[0]["search"])
             images = [base64.b64decode(call["image"]) for call in calls]
-            captions = self._pipeline.caption(images, readings=wants_attention, **options)
-            return [{"lines": [_line(caption)]} for caption in captions]
+            options = {"nbest": search.nbest, **self._search(search)}
+            captions = self._pipeline.caption(images, readings=search.attention != "none", **options)
+            return [{"lines": [line_reply(caption)]} for caption in captions]
         if kind == "explain_image":
             shown = (explain_caption(self._pipeline, base64.b64decode(call["image"])) for call in calls)
             pages = (page_data(data, caption.text, ("", "")) for caption, data in shown)
             return [{"explanation": RawJson(list(json_pieces(page)))} for page in pages]
-        if kind == "translate":
-            return self._translations(calls, options, wants_attention, caught)
-        if kind == "stream":
-            return [{"lines": [_line(self._pipeline.translate(call["lines"][0], beam=1)[0])]} for call in calls]
+        if kind in ("translate", "stream"):
+            return self._translations(calls)
         raise UsageError("this model runs on PyTorch, which this server has no explanations of; use `regard show`")
 
-    def _translations(
-        self, calls: list[Message], options: dict[str, Any], wants_attention: bool, caught: list[Any]
-    ) -> list[Message]:
-        lines = [line for call in calls for line in call["lines"]]
-        translations = self._pipeline.translate(lines, readings=wants_attention, **options)
-        notes = defaultdict[int, list[str]](list)
-        for warning in caught:
-            if isinstance(warning.message, LineWarning):
-                notes[warning.message.index].append(str(warning.message))
-        results = [_line(translation, notes[index]) for index, translation in enumerate(translations)]
-        counts = [len(call["lines"]) for call in calls]
-        return [{"lines": [results.pop(0) for _ in range(count)]} for count in counts]
+    def _translations(self, calls: list[Message]) -> list[Message]:
+        """Translate the texts of calls together; one that is to be streamed comes at once, found greedily."""
+        request = TextRequest.of_message(calls[0]["request"])
+        search = request.search
+        options: dict[str, Any] = {"beam": 1} if calls[0]["call"] == "stream" else self._search(search)
+        if request.form.split == "0":
+            options["split"] = "off"
+        texts = [text for call in calls for text in call["texts"]]
+        translated = self._pipeline.begin_texts(
+            texts,
+            request.form,
+            Wanted(search.nbest, search.alignments, search.attention != "none"),
+            request.keep or True,
+            request.sentences and self._pipeline.search.splits_sentences,
+            request.code,
+            **options,
+        ).run()
+        replies = iter([text_reply(text, None) for text in translated])
+        return [{"texts": list(islice(replies, len(call["texts"])))} for call in calls]
 
-
-def _line(result: Any, notes: Sequence[str] = ()) -> Message:
-    """Return a Translation or Caption as the content of a reply."""
-    readings = result.readings
-    weights = {} if readings is None else {name: RawJson(weights_json(w)) for name, w in readings.weights.items()}
-    ranked = [
-        {
-            "text": hypothesis.text,
-            "score": hypothesis.score,
-            "tokens": hypothesis.tokens,
-            "alignments": getattr(hypothesis, "alignments", None),
-            "attention": None if rank or not weights else RawJson(list(json_pieces(weights))),
-            "is_complete": getattr(hypothesis, "is_complete", True),
-        }
-        for rank, hypothesis in enumerate(result.nbest or (result,))
-    ]
-    source = () if readings is None else readings.source
-    doubtful = getattr(result, "doubtful", False)  # captions have no threshold
-    return {"hypotheses": ranked, "source_tokens": source, "warnings": list(notes), "doubtful": doubtful}
+    def _search(self, search: SearchRequest) -> dict[str, Any]:
+        """Return the options of a search that are given; without `beam` it is as wide as needed."""
+        options = {name: getattr(search, name) for name in SEARCH}
+        options = {name: value for name, value in options.items() if value is not None}
+        if search.nbest > self._pipeline.settings.search.beam:
+            options.setdefault("beam", search.nbest)
+        return options

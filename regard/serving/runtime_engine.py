@@ -4,32 +4,53 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
-from regard.common.errors import RegardError, UsageError
-from regard.data.casing import CaseReader
-from regard.data.given_words import given_words, to_given
-from regard.data.mnemonics import insert_mnemonic, strip_mnemonic
-from regard.data.spans import spans_note
-from regard.pipeline.runtime_translator import RuntimeTranslator
+from regard.common.errors import LineError, RegardError, UsageError
+from regard.pipeline.runtime_translator import LibraryDecoder, RuntimeTranslator
+from regard.pipeline.translator import TranslationCall
 from regard.runtime.model import ROLES, Options, RuntimeHypothesis, RuntimeLine
 from regard.serving.answer_size import AnswerLimit, Turns
 from regard.serving.frames import Message, Replies
-from regard.serving.raw_json import RawJson, json_pieces, weights_json
+from regard.serving.raw_json import RawJson, json_pieces
+from regard.serving.replies import WordIndices, text_reply
 from regard.serving.runtime_explanation import MOST_NBEST, Explainer, likely_tokens, next_step_options
+from regard.serving.service import SEARCH, TextRequest
+from regard.text.casing import CaseReader
+from regard.text.text_format import TranslatedText, lay_out, stream_text
+from regard.text.text_path import Request, Wanted
 
 ATTENTION = ("none", "cross", "all")
 _WAIT = 3600.0
 """Seconds of one wait for results."""
+_LONG = 10_000
+"""Characters from which on texts are laid out in a thread."""
 _CALLS = ("translate", "stream", "explain", "continuations")
 _PLAIN, _PACKED = 8.0, 8 / 3
 """Bytes of a weight, as a number and as Base64 of 16 bits."""
 _GROWTH, _MORE = 1.25, 10
 """Tokens of a translation for each of the source, and on top; few have more."""
+
+
+@dataclass
+class _TextCall:
+    """A call that translates texts: its way, what decodes it, what is being decoded, and how its reply is made."""
+
+    way: TranslationCall[list[TranslatedText]]
+    words: WordIndices | None
+    retries_until: float
+    request: Request = field(default_factory=lambda: Request((), ()))
+
+    @property
+    def decoder(self) -> LibraryDecoder:
+        assert isinstance(self.way.decoder, LibraryDecoder), "it stands on the library"
+        return self.way.decoder
 
 
 class RuntimeEngine:
@@ -42,19 +63,23 @@ class RuntimeEngine:
 
         `languages`: codes of source and target by whose rules capitals are read and written; none: the file's own.
         """
-        translator, self._threads, self._reply = RuntimeTranslator(path, threads), threads, reply
-        self._model, self._doubts = translator.model, translator.doubts
-        self._case_reader = translator.case_reader
+        self._translator = RuntimeTranslator(path, threads)
+        self._threads = threads
+        self._reply = reply
+        self._model = self._translator.model
         if languages:
-            self._case_reader = CaseReader(languages, translator.case_reader.encode)
-        self._queue, heads = self._model.queue(threads), Counter[str]()
+            self._translator.case_reader = CaseReader(languages, self._translator.case_reader.encode)
+        self._queue = self._model.queue(threads)
+        heads = Counter[str]()
         for layer in self._model.layers:
             heads[layer.role] += layer.heads
         self._limit = AnswerLimit(most_bytes, heads)
         self._calls: dict[int, Message] = {}
+        self._text_calls: dict[int, _TextCall] = {}
         self._turns = Turns(most_bytes, max(1, threads // 2), self._fail)  # other threads are left for short calls
         self._lock = threading.Lock()
         self._streams = ThreadPoolExecutor(max(1, threads), "stream")
+        self._layouts = ThreadPoolExecutor(1, "layout")
         for _ in range(max(1, threads // 2) + 2):  # one is left for short calls, while another ends what was cancelled
             threading.Thread(target=self._return_results, daemon=True).start()
 
@@ -67,8 +92,6 @@ class RuntimeEngine:
             "card": card,
             "layers": [(layer.name, layer.role, layer.heads) for layer in self._model.layers],
             "language_id": self._model.language_id.decode("utf-8", "replace"),
-            "splits_sentences": bool(self._model.options().split),
-            "copies": self._model.copies,
         }
 
     def check(self) -> None:
@@ -76,33 +99,91 @@ class RuntimeEngine:
         self._model.check_unchanged()
 
     def submit(self, number: int, call: Message) -> None:
-        """Queue the lines of a call, or begin to stream one."""
-        if call["call"] not in _CALLS:
+        """Begin a call."""
+        kind = call["call"]
+        if kind not in _CALLS:
             raise UsageError("this model translates text; ask a model of images for captions")
-        options, prefixes = self._options(call.get("search", {})), None
-        if call["call"] in ("explain", "continuations"):
-            prefix = call["options"]["prefix"]
-            call["prefix"] = self._model.encode_target(prefix) if isinstance(prefix, str) else prefix
-            prefixes = [call["prefix"]]
-            options = self._explaining(call, options)
-        call["size"] = self._size(call, options)
         with self._lock:
             self._calls[number] = call
-        if call["call"] == "stream":
-            self._streams.submit(self._stream, number, call["lines"][0], options)
-            return
-        lines = call["lines"]
-        if call["call"] == "translate" and not options.attention:
-            reader = self._case_reader
-            # Word links would count the words of a label without its mark.
-            labels = [(line, "") if options.alignments else strip_mnemonic(line, reader.encode) for line in lines]
-            call["labels"] = [(reader.read(line), mnemonic) for line, mnemonic in labels]
-            lines = [form.line for form, _ in call["labels"]]
-        work = partial(self._queue.submit, number, lines, options, prefixes)
-        if call["size"]:
-            self._turns.begin(number, call["size"], work)
+        if kind == "stream":
+            self._streams.submit(self._stream, number, call)
+        elif kind == "translate":
+            is_long = sum(map(len, call["texts"])) > _LONG
+            (self._layouts.submit if is_long else _at_once)(self._begin_texts, number, call)
+        else:
+            self._begin_explanation(number, call)
+
+    def _begin_explanation(self, number: int, call: Message) -> None:
+        prefix = call["options"]["prefix"]
+        call["prefix"] = self._model.encode_target(prefix) if isinstance(prefix, str) else prefix
+        options = self._explaining(call, self._options())
+        size = self._size(call["lines"], options, call)
+        self._begin(number, size, partial(self._queue.submit, number, call["lines"], options, [call["prefix"]]))
+
+    def _begin(self, number: int, size: int, work: Callable[[], None]) -> None:
+        if size:
+            self._turns.begin(number, size, work)
         else:
             work()
+
+    def _begin_texts(self, number: int, call: Message) -> None:
+        """Lay texts out, and hand over what is to be decoded first."""
+        try:
+            request = TextRequest.of_message(call["request"])
+            search = request.search
+            wanted = Wanted(search.nbest, search.alignments, search.attention != "none")
+            way = self._translator.begin_texts(call["texts"], wanted=wanted, **self._text_options(request))
+            end = monotonic() + call["seconds"] / 2
+            words = partial(self._model.word_indices, is_target=True) if search.log_probs else None
+            text_call = _TextCall(way, words, end)
+            text_call.decoder.record(ATTENTION.index(search.attention))
+            with self._lock:
+                self._text_calls[number] = text_call
+            self._go_on(number, text_call, lambda: next(way.path), is_first=True)
+        except Exception as problem:  # whatever it is, the caller is told
+            self._fail(number, problem)
+
+    def _text_options(self, request: TextRequest) -> dict[str, Any]:
+        """Return the options by which texts of a request are translated."""
+        sentences = request.sentences and bool(self._model.options().split)
+        options: dict[str, Any] = {
+            "form": request.form,
+            "keep": request.keep or True,
+            "sentences": sentences,
+            "code": request.code,
+        }
+        search = {name: getattr(request.search, name) for name in SEARCH}
+        options |= {name: value for name, value in search.items() if value is not None}
+        if request.search.beam is None:
+            options["beam"] = max(self._model.options().beam, request.search.nbest)
+        if request.form.split == "0":
+            options["split"] = "off"
+        return options
+
+    def _go_on(self, number: int, call: _TextCall, advance: Callable[[], Request], is_first: bool = False) -> None:
+        """Take the next step of a call: what is to be decoded is handed over; the result is the reply."""
+        while True:
+            try:
+                request = advance()
+            except StopIteration as stop:
+                texts = [text_reply(text, call.words) for text in stop.value]
+                self._answer(number, {"texts": texts})
+                return
+            if request.is_retry and monotonic() > call.retries_until:
+                advance = partial(call.way.path.send, None)
+                continue
+            call.request = request
+            lines, options, prefixes = call.decoder.arguments(request)
+            try:
+                size = self._size(lines, options) if is_first else 0
+                self._begin(number, size, partial(self._queue.submit, number, lines, options, prefixes))
+                return
+            except LineError as problem:
+                advance = partial(call.way.path.throw, problem)
+
+    def _answer(self, number: int, content: Message) -> None:
+        self._reply({"number": number, **content}, lambda: number in self._calls)
+        self._forget(number)
 
     def cancel(self, number: int) -> None:
         """Give up a call; a stream ends at its next word, an answer at its next frame."""
@@ -112,6 +193,7 @@ class RuntimeEngine:
     def _forget(self, number: int) -> Message | None:
         with self._lock:
             call = self._calls.pop(number, None)
+            self._text_calls.pop(number, None)
         self._turns.end(number)
         return call
 
@@ -119,13 +201,14 @@ class RuntimeEngine:
         self._forget(number)
         self._reply.fail(number, problem)
 
-    def _size(self, call: Message, options: Options) -> int:
+    def _size(self, lines: Sequence[str], options: Options, call: Message | None = None) -> int:
         """Return about how many bytes an answer will have, 0 if no more than its texts. Raises UsageError: too many."""
-        asked, prefix = call.get("options", {}), len(call.get("prefix", ()))
+        asked = call["options"] if call else {}
+        prefix = len(call["prefix"]) if call else 0
         if options.nbest == 1 and not options.attention and not options.trace:
             return 0
         lengths = []
-        for source in map(len, map(self._model.encode, call["lines"])):
+        for source in map(len, map(self._model.encode, lines)):
             most = min(_GROWTH * source + _MORE, options.max_ratio * source + options.max_extra)
             most = min(most, options.max_length) if options.max_length >= 0 else most
             lengths.append((source, int(most) + prefix))
@@ -138,14 +221,8 @@ class RuntimeEngine:
         self._limit.check(size)
         return size
 
-    def _options(self, search: Message) -> Options:
+    def _options(self) -> Options:
         options = self._model.options()
-        for name, value in search.items():
-            if value is not None and name != "log_probs":
-                setattr(options, name, ATTENTION.index(value) if name == "attention" else value)
-        if search.get("beam") is None:
-            options.beam = max(options.beam, options.nbest)
-        options.alignments = int(self._model.has_attention and options.alignments)
         options.threads = self._threads
         return options
 
@@ -169,90 +246,78 @@ class RuntimeEngine:
         if (call := self._calls.get(number)) is None:
             return
         try:
+            text_call = self._text_calls.get(number)
             if isinstance(lines, RegardError):
-                raise lines
-            if (reply := self._result(number, call, lines)) is not None:
-                self._reply({"number": number, **reply}, lambda: number in self._calls)
-                self._forget(number)
+                if text_call is None:
+                    raise lines
+                self._go_on(number, text_call, partial(text_call.way.path.throw, lines))
+                return
+            self._check_weights(lines, bool(call.get("options", {}).get("packed")))
+            if text_call is not None:
+                translations = text_call.decoder.read(text_call.request, lines)
+                self._go_on(number, text_call, partial(text_call.way.path.send, translations))
+            elif call["call"] == "explain":
+                explainer = Explainer(self._model, self._translator.doubts, call["options"]["packed"])
+                self._answer(number, {"explanation": RawJson(json_pieces(explainer.explanation(lines[0])))})
+            elif (reply := self._continuations(number, call, lines)) is not None:
+                self._answer(number, reply)
         except Exception as problem:  # whatever it is, the results of other calls have to be returned
             self._fail(number, problem)
 
-    def _result(self, number: int, call: Message, lines: list[RuntimeLine]) -> Message | None:
-        """Return the content of a reply. None: another search was begun, whose result is the reply."""
+    def _check_weights(self, lines: Sequence[RuntimeLine], is_packed: bool) -> None:
+        """Raise UsageError if the attention weights of an answer are too many."""
         weights = sum(w.size for line in lines for h in line.hypotheses for w in h.weights.values())
-        self._limit.check(int(weights * (_PACKED if call.get("options", {}).get("packed") else _PLAIN)))
-        if call["call"] == "explain":
-            explanation = Explainer(self._model, self._doubts, call["options"]["packed"]).explanation(lines[0])
-            return {"explanation": RawJson(json_pieces(explanation))}
-        if call["call"] == "continuations":
-            return self._continuations(number, call, lines)
-        search = call.get("search", {})
-        threshold = self._model.score_threshold(self._options(search))
-        replies = [self._line(line, bool(search.get("log_probs")), threshold) for line in lines]
-        for text, reply in zip(call["lines"], replies, strict=True):
-            aligned = [hypothesis for hypothesis in reply["hypotheses"] if hypothesis["alignments"]]
-            if aligned:
-                words = given_words(text)
-                for hypothesis in aligned:
-                    hypothesis["alignments"] = to_given(hypothesis["alignments"], words)
-        for (form, mnemonic), reply in zip(call.get("labels", ()), replies, strict=False):
-            for hypothesis in reply["hypotheses"] if form.is_capital or mnemonic else ():
-                text = insert_mnemonic(form.restore(hypothesis["text"]), mnemonic, self._case_reader.source)
-                hypothesis |= {"text": text, "tokens": form.restore_tokens(hypothesis["tokens"])}
-        return {"lines": replies}
+        self._limit.check(int(weights * (_PACKED if is_packed else _PLAIN)))
 
     def _continuations(self, number: int, call: Message, lines: list[RuntimeLine]) -> Message | None:
         """Begin the search after each of the likely tokens; or, if that is done, return what they lead to."""
         if "likely" in call:
-            hypotheses = [self._hypothesis(line.hypotheses[0], True) for line in lines]
+            hypotheses = [self._hypothesis(line.hypotheses[0]) for line in lines]
             heads = [{"prefix": [*call["prefix"], token], "log_prob": log_prob} for token, log_prob in call["likely"]]
             pairs = zip(heads, hypotheses, strict=True)
             return {"continuations": [{**head, "hypothesis": hypothesis} for head, hypothesis in pairs]}
         likely = likely_tokens(lines[0], call["prefix"], call["options"]["count"])
         if not likely:
             return {"continuations": []}
-        options = self._options({})
+        options = self._options()
         options.nbest, options.attention, options.alignments = 1, 0, 0
         call["likely"] = [(candidate.token, candidate.log_prob) for candidate in likely]
         prefixes = [[*call["prefix"], candidate.token] for candidate in likely]
         self._queue.submit(number, call["lines"] * len(likely), options, prefixes)
         return None
 
-    def _stream(self, number: int, line: str, options: Options) -> None:
+    def _stream(self, number: int, call: Message) -> None:
         try:
-            for words in self._model.stream(line, options):
-                with self._lock:
-                    if number not in self._calls:
-                        return
-                self._reply({"number": number, "words": words})
-            self._reply({"number": number, "lines": []})
+            request = TextRequest.of_message(call["request"])
+            layout = lay_out(call["texts"][0], request.form, bool(self._model.options().split))
+            stream = partial(self._translator.begin_stream, keep=request.keep or True)
+            parts = stream_text(layout, request.code, stream)
+            while True:
+                try:
+                    line, words = next(parts)
+                except StopIteration as stop:
+                    self._reply({"number": number, "texts": [text_reply(stop.value, None)]})
+                    return
+                if number not in self._calls:
+                    return
+                self._reply({"number": number, "line": line, "words": words})
         except Exception as problem:
             self._reply.fail(number, problem)
         finally:
             self._forget(number)
 
-    def _line(self, line: RuntimeLine, with_log_probs: bool, threshold: float) -> Message:
-        best = line.hypotheses[0]
-        notes = [f"the translation repeats {text!r} {n} times and is probably wrong" for text, n in best.repetitions]
-        notes += filter(None, [spans_note(" ".join(part.source for part in line.parts), best.text)])
-        return {
-            "doubtful": any(self._doubts.is_doubtful(part, threshold) for part in line.parts),
-            "hypotheses": [self._hypothesis(hypothesis, with_log_probs) for hypothesis in line.hypotheses],
-            "source_tokens": self._model.tokens(line.source, False),
-            "warnings": [*line.notes, *notes],
-        }
-
-    def _hypothesis(self, hypothesis: RuntimeHypothesis, with_log_probs: bool) -> Message:
-        ids, more = hypothesis.ids, dict[str, Any]()
-        weights = {name: RawJson(weights_json(weights)) for name, weights in hypothesis.weights.items()}
-        if with_log_probs:
-            more = {"log_probs": hypothesis.log_probs, "words": self._model.word_indices(ids, True) if ids else []}
+    def _hypothesis(self, hypothesis: RuntimeHypothesis) -> Message:
+        ids = hypothesis.ids
         return {
             "text": hypothesis.text,
             "score": hypothesis.score,
             "tokens": self._model.tokens(ids, True),
-            "alignments": hypothesis.links,
-            "attention": RawJson(json_pieces(weights)) if weights else None,
-            "is_complete": hypothesis.is_complete,
-            **more,
+            "alignments": None,
+            "attention": None,
+            "log_probs": hypothesis.log_probs,
+            "words": self._model.word_indices(ids, True) if ids else [],
         }
+
+
+def _at_once(work: Callable[[int, Message], None], number: int, call: Message) -> None:
+    work(number, call)

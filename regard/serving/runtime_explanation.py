@@ -10,11 +10,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from regard.pipeline.doubts import Doubts
 from regard.runtime.model import Options, RuntimeHypothesis, RuntimeLine, RuntimeModel, RuntimeStates
 from regard.search.search_steps import Candidate, SearchStep
 from regard.serving.frames import Message
 from regard.serving.raw_json import RawJson, array_pieces, json_pieces, weights_json
+from regard.text.doubts import Doubts
 
 MOST_NBEST = 5
 """Hypotheses of an explanation if nobody says how many, and the beam has as many."""
@@ -37,7 +37,10 @@ class Explainer:
         steps = array_pieces(json_pieces(self._step(step)) for step in line.steps)
         threshold = self.model.score_threshold(self.model.options())
         source = {"sourceTokens": self.model.tokens(line.source, False), "sourceWords": self._words(line.source, False)}
-        parts = {"parts": len(line.parts), "doubtful": any(self.doubts.is_doubtful(p, threshold) for p in line.parts)}
+        parts = {
+            "parts": len(line.parts),
+            "doubtful": any(self.doubts.is_doubtful(p.source, p.score, threshold) for p in line.parts),
+        }
         rest = {"nbest": RawJson(ranked), **parts, "notes": line.notes, "steps": RawJson(steps)}
         return {**(first | {"attention": []} if self.is_packed else first), **source, **rest}
 

@@ -13,7 +13,8 @@ from regard.serving.openapi import example
 from regard.serving.pairs import AUTO
 from regard.serving.requests import Parameters, StrictParameters, Texts
 from regard.serving.service import ExplanationRequest, SearchRequest, ServedHypothesis, ServedLine, ServedModel
-from regard.serving.texts import TextFormat, TranslatedText
+from regard.serving.texts import TranslatedText
+from regard.text.text_format import TextFormat
 
 MOST_NBEST = 100
 MOST_CONTINUATIONS = 20
@@ -78,12 +79,11 @@ class TranslateRequest(_BeamOptions, StrictParameters):
 
     @property
     def search(self) -> SearchRequest:
-        """The options of the search; `split` is one of the layout."""
-        options = SearchRequest.__dataclass_fields__.keys() - {"split"}
-        return SearchRequest(**self.model_dump(include=options))
+        """The options of the search."""
+        return SearchRequest(**self.model_dump(include={*SearchRequest.__dataclass_fields__}))
 
     @property
-    def layout(self) -> TextFormat:
+    def form(self) -> TextFormat:
         """The kind of the texts."""
         return TextFormat(self.format, "1" if self.split else "0")
 
@@ -289,8 +289,10 @@ def hypotheses_data(line: ServedLine, alignments: bool) -> list[dict[str, Any]]:
 
 def _hypothesis_data(hypothesis: ServedHypothesis, alignments: bool) -> dict[str, Any]:
     """Return what there is of a hypothesis; `alignments`: if they were asked for, and not only needed for markup."""
-    hidden = {"is_complete"} | ({"alignments"} if not alignments else set())
-    return {name: value for name, value in vars(hypothesis).items() if value is not None and name not in hidden}
+    shown = {name: value for name, value in vars(hypothesis).items() if value is not None}
+    if not alignments:
+        shown.pop("alignments", None)
+    return shown
 
 
 def continuation_data(continuation: service.Continuation) -> dict[str, Any]:

@@ -8,6 +8,8 @@ from typing import Any, Literal
 
 from regard.common.errors import RegardError
 from regard.serving.raw_json import RawJson
+from regard.text.markup.elements import MarkupOptions
+from regard.text.text_format import PLAIN, TextFormat
 
 Pair = tuple[str, str]
 """Language codes of source and target, such as ("ko", "en"); empty: unknown."""
@@ -34,8 +36,7 @@ class ServedModel:
 
     `name`: of its folder or file. `codes`: what a line has to begin with for each target language, of a model of many
     target languages; empty for others. `facts`: what is to be known of it (parameters, precision, licence, scores).
-    `alignment`: layer and head of attention that align words best, as in the card of the file. `splits_sentences`: it
-    translates each sentence of a line by itself. `copies`: the characters of its copy tokens. `is_ready`: false while
+    `alignment`: layer and head of attention that align words best, as in the card of the file. `is_ready`: false while
     no process has the model.
     """
 
@@ -47,8 +48,6 @@ class ServedModel:
     facts: Mapping[str, str] = field(default_factory=dict)
     readme: str = ""
     alignment: Mapping[str, Any] | None = None
-    splits_sentences: bool = True
-    copies: str = ""
     is_ready: bool = True
 
 
@@ -61,10 +60,44 @@ class SearchRequest:
     length_penalty: float | None = None
     max_length: int | None = None
     no_repeat_ngram: int | None = None
-    split: bool | None = None
     alignments: bool = False
     attention: Literal["none", "cross", "all"] = "none"
     log_probs: bool = False
+
+
+SEARCH = ("beam", "length_penalty", "max_length", "no_repeat_ngram")
+"""Options of a search, as requests and translators call them."""
+
+
+@dataclass(frozen=True)
+class TextRequest:
+    """Options of the translation of whole texts.
+
+    `keep`: patterns of a user's own of what is not language. `code`: what a line has to begin with for its target
+    language. `sentences`: each sentence is a line of its own, and the lines are wanted.
+    """
+
+    search: SearchRequest = SearchRequest()
+    form: TextFormat = PLAIN
+    keep: tuple[str, ...] = ()
+    code: str = ""
+    sentences: bool = False
+
+    def to_message(self) -> Mapping[str, Any]:
+        """Return it as JSON has it."""
+        tags = vars(self.form.markup)
+        markup = {name: sorted(value) if isinstance(value, frozenset) else value for name, value in tags.items()}
+        form = {**vars(self.form), "markup": markup}
+        return {**vars(self), "search": vars(self.search), "form": form}
+
+    @classmethod
+    def of_message(cls, message: Mapping[str, Any]) -> TextRequest:
+        """Return what `to_message` made a message of."""
+        tags: dict[str, Any] = message["form"]["markup"]
+        tags = {name: frozenset(value) if isinstance(value, list) else value for name, value in tags.items()}
+        form = TextFormat(**{**message["form"], "markup": MarkupOptions(**tags)})
+        rest = {"search": SearchRequest(**message["search"]), "keep": tuple(message["keep"]), "form": form}
+        return cls(**{**message, **rest})
 
 
 @dataclass(frozen=True)
@@ -87,7 +120,6 @@ class ServedHypothesis:
 
     `attention`: by layer name, heads × target tokens (end of sentence last) × source tokens, as nested lists.
     `log_probs`: of each token after those before it, if asked for; `words`: then, the word that each token belongs to.
-    `is_complete`: the model has placed its copy tokens itself.
     """
 
     text: str
@@ -97,7 +129,6 @@ class ServedHypothesis:
     attention: Mapping[str, Any] | RawJson | None = None
     log_probs: Sequence[float] | None = None
     words: Sequence[int] | None = None
-    is_complete: bool = True
 
 
 @dataclass(frozen=True)
@@ -120,3 +151,13 @@ class ServedLine:
     source_tokens: Sequence[str] = ()
     warnings: Sequence[str] = ()
     doubtful: bool = False
+
+
+@dataclass(frozen=True)
+class ServedText:
+    """A translated text, the texts of further hypotheses, and its lines with their translations."""
+
+    text: str
+    alternatives: Sequence[str] = ()
+    sources: Sequence[str] = ()
+    lines: Sequence[ServedLine] = ()

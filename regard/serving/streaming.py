@@ -17,8 +17,9 @@ from regard.serving.http_errors import bad_request, http_error, problem_details
 from regard.serving.pairs import LanguagePairs
 from regard.serving.raw_json import json_pieces
 from regard.serving.schemas import TranslateRequest, translation_data
-from regard.serving.service import DeadlineExceeded, SearchRequest, ServedHypothesis, ServedLine
-from regard.serving.texts import TextFormat, TranslatedText, choose, with_prefix
+from regard.serving.service import DeadlineExceeded, SearchRequest, ServedText, TextRequest
+from regard.serving.texts import TranslatedText, choose
+from regard.text.text_format import PLAIN
 
 _CLOSING = set[asyncio.Task[None]]()
 """Tasks that close events, which would be collected else."""
@@ -105,21 +106,19 @@ async def _events(
     asked, service = call.parameters, call.server.service
     results = []
     for number, text in enumerate(texts):
-        choice, layout = choose(service, pairs, text, (asked.source, asked.target), TextFormat(keeps_spans=False))
-        if choice.model is None or not layout.lines:
-            results.append(TranslatedText(text, choice))
+        choice = choose(service, pairs, text, (asked.source, asked.target), PLAIN)
+        if choice.model is None:
+            results.append(TranslatedText(text, choice=choice))
             continue
-        hypotheses = []
-        for index, line in enumerate(layout.lines):
-            words = list[str]()
-            increments = service.stream(choice.model.name, with_prefix(choice, line), call.remaining())
-            async with contextlib.aclosing(increments):
-                async for increment in increments:
-                    words.append(increment)
-                    yield event("delta", {"text": number, "line": index, "delta": increment})
-            hypotheses.append(ServedHypothesis("".join(words), 0.0, ()))
-        lines = tuple(ServedLine((hypothesis,)) for hypothesis in hypotheses)
-        results.append(TranslatedText(layout.put(hypotheses), choice, sources=tuple(layout.lines), lines=lines))
+        request = TextRequest(keep=tuple(call.server.settings.keep), code=choice.prefix)
+        parts = service.stream(choice.model.name, text, request, call.remaining())
+        async with contextlib.aclosing(parts):
+            async for part in parts:
+                if isinstance(part, ServedText):
+                    results.append(TranslatedText(**vars(part), choice=choice))
+                else:
+                    line, increment = part
+                    yield event("delta", {"text": number, "line": line, "delta": increment})
     if call.server.metrics is not None:
         call.server.metrics.count_texts(texts, results)
     yield event("result", {"translations": [translation_data(result, asked) for result in results]})

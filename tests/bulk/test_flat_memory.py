@@ -6,7 +6,7 @@ import tracemalloc
 from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -16,14 +16,13 @@ from regard.pipeline.bulk import ChunkTranslator, Lines, OutputFormat, Resumable
 pytestmark = pytest.mark.system
 
 
-class Echo(Translator):
+class Echo:
     """Translator that returns each line unchanged."""
 
-    def __init__(self) -> None:
-        self.doubts = SimpleNamespace(is_of_unknown_script=lambda _: False)  # type: ignore[assignment]
+    doubts = SimpleNamespace(is_of_unknown_script=lambda _: False)
 
-    def translate(self, texts: str | Sequence[str], *_: Any, **__: Any) -> list[Translation]:
-        return [Translation(text, tuple(text.split()), 0.0) for text in texts]
+    def begin(self, texts: Sequence[str], **_: Any) -> Any:
+        return SimpleNamespace(run=lambda: [Translation(text, tuple(text.split()), 0.0) for text in texts])
 
 
 def _peak_memory(folder: Path, count: int) -> int:
@@ -36,7 +35,7 @@ def _peak_memory(folder: Path, count: int) -> int:
     assert lines.checked() == count
     with ResumableOutput(folder / "out", {}).open(False) as output:
         for chunk in chunks(lines, 200):
-            result = translate_chunk(Echo(), chunk)
+            result = translate_chunk(cast("Translator", Echo()), chunk)
             output.add(result.text, output.mark.after(chunk.end, chunk.digest, result.known, result.unknown))
         output.finish()
     peak = tracemalloc.get_traced_memory()[1]

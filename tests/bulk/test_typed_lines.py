@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Sequence
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any, cast
 
 import pytest
 from small import folder
 
 import regard
-from regard.common.errors import LineWarning
 from regard.data.familiar import Familiar
 from regard.data.tokenizer import Tokenizer, TokenizerSettings
 from regard.interchange.runtime import export
 from regard.model_folder import load_settings, write_settings
-from regard.pipeline import Translation, Translator
 from regard.pipeline.bulk import ChunkTranslator, OutputFormat
 from regard.pipeline.bulk.chunk_translator import UNLEARNT
 from regard.pipeline.bulk.lines import Chunk
-from regard.pipeline.doubts import Doubts
+from regard.text.doubts import Doubts
 
 LINES = {"나는 집에 간다": False, "집에 나는 간다": True, "나는 집에 간다 갔": True}
 
@@ -46,20 +40,6 @@ def test_a_typed_line_unlike_the_text_of_training_is_named(model: Path, suffix: 
         result = translate(translator, Chunk(0, 1, (line,), ""))
         assert (UNLEARNT in result.notes) == (typed and LINES[line])
         assert result.doubtful == LINES[line]
-
-
-def test_what_is_said_of_a_line_that_is_tried_twice_is_said_once() -> None:
-    class Trying:
-        doubts = SimpleNamespace(is_of_unknown_script=lambda _: False)
-
-        def translate(self, texts: Sequence[str], **_: Any) -> list[Translation]:
-            for index in (0, 0, 1):
-                warnings.warn(LineWarning(index, "it is split"), stacklevel=1)
-            return [Translation(text, (), 0.0) for text in texts]
-
-    translate = ChunkTranslator("app.txt", OutputFormat(), {})
-    notes = translate(cast("Translator", Trying()), Chunk(0, 4, ("a", "b"), "")).notes
-    assert notes == ("app.txt, line 4: it is split", "app.txt, line 5: it is split")
 
 
 @pytest.mark.parametrize(

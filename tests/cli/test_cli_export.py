@@ -19,7 +19,7 @@ from regard.common.errors import ExportError
 from regard.common.seal import sealed
 from regard.data.vocabulary import EOS
 from regard.model_folder import WEIGHTS, load_folder
-from regard.pipeline import Translator
+from regard.pipeline import FolderTranslator
 
 pytest.importorskip("ctranslate2", reason="regard[fast] is not installed")
 
@@ -48,7 +48,7 @@ def test_an_export_translates_like_the_run(regard: Command, transformer: Path) -
     assert notes["parity"]["source"] == "the sample"
     assert notes["parity"]["difference"] < 1e-4
     folder = load_folder(transformer)
-    native = Translator(folder.model, folder.tokenizer, folder.settings).translate(LINES, beam=1)
+    native = FolderTranslator(folder.model, folder.tokenizer, folder.settings).translate(LINES, beam=1)
     sources = [[*folder.tokenizer.source.encode(line), EOS] for line in LINES]
     result = CTranslate2(Path("there"), ctranslate2.POSITIONS, None).search(
         sources, folder.settings.search.with_values(beam=1)

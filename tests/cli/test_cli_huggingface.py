@@ -16,7 +16,7 @@ from regard.common.errors import ExportError
 from regard.interchange import huggingface
 from regard.interchange import marian as marian_format
 from regard.model_folder import load_folder
-from regard.pipeline import Translator
+from regard.pipeline import FolderTranslator
 
 transformers = pytest.importorskip("transformers", reason="regard[hf] is not installed")
 
@@ -46,7 +46,7 @@ def test_export_and_import_restore_the_model(regard: Command, run: Path, data: P
     Path("lines").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     expected = regard("translate", run, "lines", "--length-penalty", "0").lines
     folder = load_folder(run)
-    translator = Translator(folder.model, folder.tokenizer, folder.settings)
+    translator = FolderTranslator(folder.model, folder.tokenizer, folder.settings)
     translations = translator.translate(lines, length_penalty=0.0)
     assert [translation.text for translation in translations] == expected
     # At the length limit an end is forced: Hugging Face counts it as certain, and may choose another hypothesis.

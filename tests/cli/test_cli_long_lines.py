@@ -12,8 +12,8 @@ from command import Command
 from limits import time_limit
 
 from regard.data.text import MAX_LINE, clean
-from regard.pipeline import Translation, Translator, load
-from regard.pipeline.translator import WORD_BY_WORD
+from regard.pipeline import FolderTranslator, Translation, load
+from regard.pipeline.folder_translator import WORD_BY_WORD
 from regard.search import NO_CONSTRAINTS
 
 LONGEST = 12
@@ -26,18 +26,18 @@ SENTENCES = [
 
 
 @pytest.fixture
-def translator(transformer: Path) -> Translator:
+def translator(transformer: Path) -> FolderTranslator:
     """Load a translator with short outputs, for fast tests, as if trained on at most twelve tokens a line."""
     return load_brief(transformer)
 
 
-def load_brief(folder: Path) -> Translator:
+def load_brief(folder: Path) -> FolderTranslator:
     result = load(folder)
     search = result.settings.search.with_values(max_ratio=0.4, max_extra=3, beam=2, longest_source=LONGEST)
-    return Translator(result.model, result.tokenizer, result.settings.with_values(search=search.model_dump()))
+    return FolderTranslator(result.model, result.tokenizer, result.settings.with_values(search=search.model_dump()))
 
 
-def split_line(translator: Translator, line: str) -> tuple[list[str], list[str]]:
+def split_line(translator: FolderTranslator, line: str) -> tuple[list[str], list[str]]:
     """Return the parts of a split line, and the warnings."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -46,7 +46,7 @@ def split_line(translator: Translator, line: str) -> tuple[list[str], list[str]]
         ], [str(warning.message) for warning in caught]
 
 
-def translate_line(translator: Translator, line: str, **options: bool | int) -> Translation:
+def translate_line(translator: FolderTranslator, line: str, **options: bool | int) -> Translation:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         return translator.translate(line, **options)[0]  # type: ignore[arg-type]
@@ -68,7 +68,7 @@ LINES = {
 
 
 @pytest.mark.parametrize("name", LINES)
-def test_the_parts_joined_are_the_line(translator: Translator, name: str) -> None:
+def test_the_parts_joined_are_the_line(translator: FolderTranslator, name: str) -> None:
     parts, _ = split_line(translator, LINES[name])
     assert "".join(parts) == clean(LINES[name])
     assert all(part.strip() for part in parts)
@@ -76,7 +76,7 @@ def test_the_parts_joined_are_the_line(translator: Translator, name: str) -> Non
 
 
 @pytest.mark.parametrize("name", LINES)
-def test_splits_inside_sentences_cause_warnings(translator: Translator, name: str) -> None:
+def test_splits_inside_sentences_cause_warnings(translator: FolderTranslator, name: str) -> None:
     parts, messages = split_line(translator, LINES[name])
     long = [part for part in parts if len(translator.encode(part)) > LONGEST]
     assert sum("is translated whole" in message for message in messages) == len(long)
@@ -92,7 +92,7 @@ def test_splits_inside_sentences_cause_warnings(translator: Translator, name: st
         assert note.endswith(f": {clean(LINES[name])[:40]}…")
 
 
-def test_words_are_split_only_if_necessary(translator: Translator) -> None:
+def test_words_are_split_only_if_necessary(translator: FolderTranslator) -> None:
     parts, _ = split_line(translator, LINES["one sentence"])
     assert all(part.endswith(" ") for part in parts[:-1])
     assert all(len(translator.encode(part)) <= LONGEST for part in parts)
@@ -104,7 +104,7 @@ def test_words_are_split_only_if_necessary(translator: Translator) -> None:
     assert parts[-1].endswith("집에 간다"), "the rest of the word is joined with the next words"
 
 
-def test_a_sentence_up_to_twice_as_long_stays_whole(translator: Translator) -> None:
+def test_a_sentence_up_to_twice_as_long_stays_whole(translator: FolderTranslator) -> None:
     line = "나는"
     while len(translator.encode(line)) <= 2 * LONGEST:
         parts, messages = split_line(translator, line)
@@ -145,7 +145,7 @@ def test_the_translation_of_a_split_line_joins_those_of_its_parts(model: Path, n
     assert all(s < len(line.split(" ")) for s, _ in links)
 
 
-def test_a_line_alone_equals_the_line_in_a_batch(translator: Translator) -> None:
+def test_a_line_alone_equals_the_line_in_a_batch(translator: FolderTranslator) -> None:
     lines = [*LINES.values(), ""]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)

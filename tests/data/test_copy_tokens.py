@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from regard.data.copy_tokens import COPY_CHARACTERS, Copies, copied_spans, with_copies
-from regard.documents.protected_line import protect_line
+from regard.text.protected_line import protect_line
 
 A, B = COPY_CHARACTERS[:2]
 

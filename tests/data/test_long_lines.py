@@ -9,7 +9,6 @@ import lzma
 import random
 import tracemalloc
 import unicodedata
-import warnings
 from collections.abc import Callable
 from pathlib import Path
 
@@ -24,7 +23,7 @@ from regard.data.text import clean, nfc, read_lines
 from regard.data.tokenizer import Tokenizer, TokenizerSettings
 from regard.data.word_alignments import read_word_links
 from regard.pipeline.bulk import Lines
-from regard.pipeline.line_splitter import LineSplitter
+from regard.text.line_splitter import LineSplitter
 
 HOSTILE = {
     "letters": "abcdefgh",
@@ -85,9 +84,7 @@ def test_splitting_a_line_tokenises_each_character_a_few_times(kind: str, tokeni
             read[0] += len(part)
             return len(tokenizer.source.encode(part)) + 1
 
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)
-            parts = LineSplitter(length, 40).split(line, 0)
+        parts = LineSplitter(length, 40).split(line, [])
         assert "".join(parts) == line
         assert all(length(part) <= 80 for part in parts)
         counts[size] = read[0]

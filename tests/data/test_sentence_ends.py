@@ -6,7 +6,6 @@ import importlib.util
 import random
 import sys
 import unicodedata
-import warnings
 from pathlib import Path
 from types import ModuleType
 
@@ -14,11 +13,10 @@ import pytest
 import regex
 from limits import time_limit
 
-from regard.common.errors import LineWarning
 from regard.data.sentence_ends import clause_ends, sentence_ends, usual_clauses
 from regard.data.sentence_marks import GLUED, MARKS, SPACED
 from regard.data.sentences import split_text
-from regard.pipeline.line_splitter import LineSplitter
+from regard.text.line_splitter import LineSplitter
 from tests.data.script_lines import TWO_CLAUSES, TWO_SENTENCES
 from tests.data.sentence_pieces import PIECES_OF_SCRIPTS
 
@@ -180,22 +178,22 @@ def test_a_small_letter_behind_an_abbreviation_or_an_ellipsis_begins_no_sentence
 def test_spaces_part_sentences_if_no_line_in_training_has_them(kind: str) -> None:
     first, gap, second = TWO_CLAUSES[kind]
     line = first + gap + second
-    assert LineSplitter(len, 1000, True, 1).split(line, 0) == [first + gap, second]
+    assert LineSplitter(len, 1000, True, 1).split(line, []) == [first + gap, second]
     assert split_text(line).lines == (line,)
     for each_sentence, clauses in [(True, None), (True, 2), (False, 1)]:
-        assert LineSplitter(len, 1000, each_sentence, clauses).split(line, 0) == [line]
+        assert LineSplitter(len, 1000, each_sentence, clauses).split(line, []) == [line]
 
 
 @pytest.mark.parametrize("kind", TWO_CLAUSES)
 def test_more_clauses_than_in_training_are_noted(kind: str) -> None:
     first, gap, second = TWO_CLAUSES[kind]
     line = gap.join([first, second, first, second])
-    with pytest.warns(LineWarning, match=r"^4 clauses are more than lines in training have \(3\); they may be several"):
-        assert LineSplitter(len, 1000, True, 3).split(line, 0) == [line]
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        assert LineSplitter(len, 1000, True, 4).split(line, 0) == [line]
-        assert LineSplitter(len, 1000, False, 1).split(line, 0) == [line]
+    notes = list[str]()
+    assert LineSplitter(len, 1000, True, 4).split(line, notes) == [line]
+    assert LineSplitter(len, 1000, False, 1).split(line, notes) == [line]
+    assert notes == []
+    assert LineSplitter(len, 1000, True, 3).split(line, notes) == [line]
+    assert notes[0].startswith("4 clauses are more than lines in training have (3); they may be several")
 
 
 @pytest.mark.parametrize("kind", TWO_CLAUSES)
@@ -204,14 +202,15 @@ def test_a_line_longer_than_any_in_training_is_split_between_clauses(kind: str, 
     first, gap, second = TWO_CLAUSES[kind]
     line = gap.join([first, second] * 3)
     longest = len(first + gap + second)
-    with pytest.warns(LineWarning, match="it was split between clauses into 3 parts"):
-        parts = LineSplitter(lambda text: len(text.rstrip()), longest, each_sentence, 9).split(line, 0)
+    notes = list[str]()
+    parts = LineSplitter(lambda text: len(text.rstrip()), longest, each_sentence, 9).split(line, notes)
+    assert "it was split between clauses into 3 parts" in notes[0]
     assert parts == [f"{first} {second} ", f"{first} {second} ", f"{first} {second}"]
 
 
 def test_white_space_beside_numbers_latin_letters_and_signs_of_repetition_parts_no_clauses() -> None:
     line = "เขา 5 คน ใช้ iPhone เก่า ๆ ใน กรุงเทพฯ ทุก วัน"
-    parts = LineSplitter(len, 1000, True, 1).split(line, 0)
+    parts = LineSplitter(len, 1000, True, 1).split(line, [])
     assert [part.strip() for part in parts] == ["เขา 5 คน", "ใช้ iPhone เก่า ๆ ใน", "กรุงเทพฯ ทุก", "วัน"]
 
 

@@ -13,8 +13,8 @@ from small import SENTENCES
 from regard.data.copy_tokens import COPIED
 from regard.data.sentences import TextLayout
 from regard.data.spans import KEPT, KINDS
-from regard.documents.protected_line import MOST_COPIED, protect_line
 from regard.pipeline import RuntimeTranslator
+from regard.text.protected_line import MOST_COPIED, protect_line
 from tests.data.test_spans import LINES as SPANS
 from tests.js.test_module import run
 

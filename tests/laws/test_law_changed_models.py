@@ -25,6 +25,7 @@ from regard.layers.embedding import Embedding, OutputProjection
 from regard.layers.feedforward import FeedForward
 from regard.model_folder import ModelFolder
 from regard.models import DECODERS, Model
+from regard.pipeline import FolderTranslator
 from regard.runtime import native
 from regard.runtime.engine import Engine
 
@@ -385,7 +386,7 @@ def test_what_other_packages_add_to_pytorch_changes_nothing(monkeypatch: pytest.
 
 def test_another_model_in_place_of_the_first_is_decoded() -> None:
     folder = family(packed_families()[0])
-    translator = regard.Translator(folder.model, folder.tokenizer, folder.settings)
+    translator = FolderTranslator(folder.model, folder.tokenizer, folder.settings)
     (before,) = translator.translate("w1 w2 w3", max_length=4)
     other: Model = copy.deepcopy(folder.model)
     other.decoder.output.bias.data[7] += 30

@@ -40,6 +40,7 @@ from regard.search import Constraints, SearchSettings
 from regard.serving.pairs import LanguagePairs
 from regard.serving.process_service import _language_id, _served_model
 from regard.serving.runtime_engine import RuntimeEngine
+from regard.serving.service import TextRequest
 from tests.runtime.pairs import Maker, maker
 
 if (problem := native.why_unavailable()) is not None:
@@ -698,8 +699,9 @@ def test_the_engine_of_a_server_reads_capitals_as_the_translator_does(make: Make
     lines = ["OPEN THE FILE", "Close The Last Window Of All", SENTENCES[0], "PDF"]
     replies: Queue[Any] = Queue()
     engine = RuntimeEngine(runtime.model.path, 1, 10**7, lambda reply, *_: replies.put(reply))  # type: ignore[arg-type]
-    engine.submit(1, {"call": "translate", "lines": lines, "search": {}})
-    served = [line["hypotheses"][0] for line in replies.get(timeout=120)["lines"]]
+    call = {"call": "translate", "texts": lines, "request": TextRequest().to_message(), "seconds": 100.0}
+    engine.submit(1, call)
+    served = [line["hypotheses"][0] for text in replies.get(timeout=120)["texts"] for line in text["lines"]]
     expected = translated(runtime, lines)[:-1]
     assert [one["text"] for one in served] == [one.text for one in expected]
     assert [tuple(one["tokens"]) for one in served] == [one.tokens for one in expected]

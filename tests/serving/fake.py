@@ -7,13 +7,15 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import httpx
 
 from regard.common.errors import LineError, RegardError, UsageError
 from regard.data.copy_tokens import COPY_CHARACTERS
+from regard.serving.replies import line_reply, text_reply
 from regard.serving.service import (
     Continuation,
     DeadlineExceeded,
@@ -23,8 +25,15 @@ from regard.serving.service import (
     ServedHypothesis,
     ServedLine,
     ServedModel,
+    ServedText,
+    TextRequest,
 )
+from regard.text.casing import CaseReader
+from regard.text.text_format import lay_out, texts_path
+from regard.text.text_path import PathRules, Request, Wanted
+from regard.text.translation import Translation
 
+READER = CaseReader(("", ""), lambda text: [*map(ord, text)])
 Ask = Callable[..., httpx.Response]  # sends a request to the application
 KOREAN = ServedModel("ko-en", "translation", (("ko", "en"),), facts={"precision": "int8"}, readme="# ko-en\n")
 MODELS = (
@@ -55,14 +64,32 @@ class FakeService:
     cancelled: list[str] = field(default_factory=list)
     shares: list[tuple[str, float]] = field(default_factory=list)
     released: threading.Event = field(default_factory=threading.Event)
+    copies: str = ""
 
     async def check(self) -> None:
         pass
 
     async def translate(
-        self, model: str, lines: Sequence[str], search: SearchRequest, deadline: float
-    ) -> list[ServedLine]:
-        self.calls.append((model, list(lines), search, deadline))
+        self, model: str, texts: Sequence[str], request: TextRequest, deadline: float
+    ) -> list[ServedText]:
+        search = request.search
+        has_links = search.alignments or request.form.kind != "text"
+        rules = PathRules(READER, self.copies, request.keep or True, Wanted(search.nbest, has_links))
+        path = texts_path(texts, request.form, rules, request.sentences, request.code)
+        advance: Callable[[], Request] = partial(next, path)
+        while True:
+            try:
+                asked = advance()
+            except StopIteration as stop:
+                return [_served(text_reply(text, None)) for text in stop.value]
+            own = replace(search, alignments=has_links or asked.links)
+            self.calls.append((model, list(asked.lines), own, deadline))
+            try:
+                advance = partial(path.send, await self._decode(asked.lines, own))
+            except RegardError as problem:
+                advance = partial(path.throw, problem)
+
+    async def _decode(self, lines: Sequence[str], search: SearchRequest) -> list[Translation]:
         if long := [(index, "is too long; shorten it") for index, line in enumerate(lines) if line.lower() == "long"]:
             raise LineError(*long)
         for line in lines:
@@ -70,16 +97,22 @@ class FakeService:
         await asyncio.sleep(0)
         return [self._line(line, search) for line in lines]
 
-    async def stream(self, model: str, line: str, deadline: float) -> AsyncGenerator[str, None]:
-        self.calls.append((model, [line], SearchRequest(), deadline))
-        for number, word in enumerate(translation(line).split(" ")):
-            await self._trouble(word.lower())
-            yield word if number == 0 else f" {word}"
+    async def stream(
+        self, model: str, text: str, request: TextRequest, deadline: float
+    ) -> AsyncGenerator[tuple[int, str] | ServedText, None]:
+        self.calls.append((model, [text], request.search, deadline))
+        layout = lay_out(text, request.form, sentences=True)
+        for number, line in enumerate(layout.lines):
+            for index, word in enumerate(translation(line).split(" ")):
+                await self._trouble(word.lower())
+                yield number, word if index == 0 else f" {word}"
+        lines = [Translation(translation(line), (), 0.0) for line in layout.lines]
+        yield ServedText(layout.put(lines), (), layout.lines, [_served_line(line_reply(line)) for line in lines])
 
     async def caption(self, model: str, image: bytes, search: SearchRequest, deadline: float) -> ServedLine:
         if not image.startswith(b"\x89PNG"):
             raise UsageError("the image is none: wanted the bytes of a PNG, JPEG or WebP file")
-        return self._line("a dog runs", search)
+        return _served_line(line_reply(self._line("a dog runs", search)))
 
     async def explain(self, model: str, text: str, options: ExplanationRequest, deadline: float) -> Mapping[str, Any]:
         self.explanations.append((model, text, options))
@@ -132,27 +165,36 @@ class FakeService:
                 self.cancelled.append(line)
                 raise
 
-    def _line(self, line: str, search: SearchRequest) -> ServedLine:
+    def _line(self, line: str, search: SearchRequest) -> Translation:
         code = int(line.startswith(">>"))
         words = range(len(line.split()) - code)
-        return ServedLine(
-            tuple(
-                ServedHypothesis(
-                    translation(line) if rank == 0 else f"{translation(line)}{rank}",
-                    -0.5 - rank,
-                    tuple(line.split()),
-                    ((0, 0),) * code + tuple((word + code, word) for word in words) if search.alignments else None,
-                    {"cross": [[[1.0]]]} if search.attention != "none" else None,
-                    (-0.5,) * len(line.split()) if search.log_probs else None,
-                    tuple(range(len(line.split()))) if search.log_probs else None,
-                    not ("late" in line and set(line) & set(COPY_CHARACTERS)),
-                )
-                for rank in range(search.nbest)
-            ),
-            tuple(line.split()),
-            ("repeated",) if "again again" in line else (),
-            "unlearnt" in line,
+        links = ((0, 0),) * code + tuple((word + code, word) for word in words) if search.alignments else None
+        tokens = tuple(line.split())
+        ranked = [
+            Translation(
+                translation(line) if rank == 0 else f"{translation(line)}{rank}",
+                tokens,
+                -0.5 - rank,
+                links,
+                is_complete=not ("late" in line and set(line) & set(COPY_CHARACTERS)),
+            )
+            for rank in range(search.nbest)
+        ]
+        return replace(
+            ranked[0],
+            nbest=tuple(ranked) if search.nbest > 1 else (),
+            source_tokens=tokens,
+            notes=("repeated",) if "again again" in line else (),
+            doubtful="unlearnt" in line,
         )
+
+
+def _served(text: Mapping[str, Any]) -> ServedText:
+    return ServedText(**{**text, "lines": [_served_line(line) for line in text["lines"]]})
+
+
+def _served_line(line: Mapping[str, Any]) -> ServedLine:
+    return ServedLine(**{**line, "hypotheses": [ServedHypothesis(**item) for item in line["hypotheses"]]})
 
 
 def translation(line: str) -> str:

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Callable
-from dataclasses import replace
 from itertools import product
 from typing import Any
 
 import pytest
-from fake import KOREAN, Ask, FakeService
+from fake import Ask, FakeService
 
 from regard.data.copy_tokens import COPY_CHARACTERS
 from regard.serving.service import Overloaded, ServedLine
-from regard.serving.texts import LONG_RETRY
+from regard.text.text_path import LONG
 
 HELLO = {"q": "hello", "source": "en", "target": "ko"}
 KINDS: dict[str, Any] = {
@@ -168,7 +167,7 @@ def test_patterns_are_compared_in_nfc(make_ask: Callable[..., Ask], service: Fak
 
 
 def test_links_count_the_words_of_the_texts_that_are_shown(ask: Ask, service: FakeService) -> None:
-    service.models = {"copies": replace(KOREAN, name="copies", pairs=(("en", "ko"),), copies=COPY_CHARACTERS)}
+    service.copies = COPY_CHARACTERS
     body = {"text": "in time for {a} now", "source": "en", "target": "ko", "alignments": True}
     (line,) = ask("/v1/translate", json=body).json()["translations"][0]["lines"]
     (hypothesis,) = line["hypotheses"]
@@ -179,7 +178,7 @@ def test_links_count_the_words_of_the_texts_that_are_shown(ask: Ask, service: Fa
 
 
 def test_lines_whose_copy_tokens_are_left_out_are_translated_around_their_spans(ask: Ask, service: FakeService) -> None:
-    service.models = {"copies": replace(KOREAN, name="copies", pairs=(("en", "ko"),), copies=COPY_CHARACTERS)}
+    service.copies = COPY_CHARACTERS
     texts = ["too late for {a}", "in time for {a}", "none"]
     answer = ask("/translate", json={"q": texts, "source": "en", "target": "ko"}).json()["translatedText"]
     assert answer == ["TOO LATE FOR {a}", "IN TIME FOR {a}", "NONE"]
@@ -189,7 +188,7 @@ def test_lines_whose_copy_tokens_are_left_out_are_translated_around_their_spans(
 
 
 def test_lines_whose_numbers_are_lost_are_translated_around_them(ask: Ask, service: FakeService) -> None:
-    service.models = {"copies": replace(KOREAN, name="copies", pairs=(("en", "ko"),), copies=COPY_CHARACTERS)}
+    service.copies = COPY_CHARACTERS
     texts = ["since 2026", "till 2027 or 2027", "{a} till 2027, 30 or 40", "<p>till 2027</p>"]
     answer = ask("/translate", json={"q": texts, "source": "en", "target": "ko"}).json()["translatedText"]
     assert answer == ["SINCE 2026", "TILL 2027 OR 2027", "{a} TILL 2027, 30 OR 40", "<p>TILL 2027</p>"]
@@ -205,7 +204,7 @@ def test_lines_whose_numbers_are_lost_are_translated_around_them(ask: Ask, servi
     assert whole["translatedText"] == "TILL 2026", "markup is translated once"
     nothing_else = ask("/translate", json={"q": "2027, 2027", "source": "en", "target": "ko"}).json()
     assert nothing_else["translatedText"] == "2027, 2027"
-    long = "fine line\n" * (LONG_RETRY // 10) + "till 2027"
+    long = "fine line\n" * (LONG // 10) + "till 2027"
     calls = len(service.calls)
     assert "TILL 2026" in ask("/translate", json={"q": long, "source": "en", "target": "ko"}).json()["translatedText"]
     assert len(service.calls) == calls + 1, "long texts are translated once"

@@ -14,7 +14,7 @@ from regard.evaluation.metrics import scores
 from regard.explain.explanation import explain
 from regard.learn.demo.training import Output, page_meta, train_with_head
 from regard.learn.samples import AlignedPair, Sample, korean_english
-from regard.pipeline import AlignmentChoice, Translator, load_translator
+from regard.pipeline import AlignmentChoice, FolderTranslator, load_translator
 from regard.training import Recipe
 from regard.training.recipe import preset
 from regard.visualisation import save
@@ -70,10 +70,10 @@ def demo_recipe(source: str, target: str, data: Path, seed: int) -> Recipe:
     return Recipe.parse(merge(preset("transformer-tiny"), changes), "the demonstration")
 
 
-def _train(direction: Direction, out: Path, device: str, seed: int, output: Output) -> Translator:
+def _train(direction: Direction, out: Path, device: str, seed: int, output: Output) -> FolderTranslator:
     """Train a translator, and choose the head that aligns the validation pairs best."""
 
-    def choose(translator: Translator) -> AlignmentChoice:
+    def choose(translator: FolderTranslator) -> AlignmentChoice:
         readings, gold = _read(translator, direction.sample.splits["valid"])
         return best_choice(readings, [Gold.of(links) for links in gold])[0]
 
@@ -84,13 +84,13 @@ def _train(direction: Direction, out: Path, device: str, seed: int, output: Outp
     return train_with_head(recipe, folder, device, output, load_translator, choose)
 
 
-def _read(translator: Translator, pairs: Sequence[AlignedPair]) -> tuple[list[Readings], list[frozenset[Link]]]:
+def _read(translator: FolderTranslator, pairs: Sequence[AlignedPair]) -> tuple[list[Readings], list[frozenset[Link]]]:
     """Force-decode the references; return the attention, and the gold links it should agree with."""
     readings = read_all(translator, [pair.source for pair in pairs], [pair.target for pair in pairs])
     return readings, [frozenset(pair.links) for pair in pairs]
 
 
-def _report(direction: Direction, translator: Translator, page: Path, output: Output) -> bool:
+def _report(direction: Direction, translator: FolderTranslator, page: Path, output: Output) -> bool:
     """Print scores, translations and alignments of one direction; return whether its sentences are right."""
     output.message("")
     output.result(f"{direction.source} → {direction.target}")
@@ -111,7 +111,7 @@ def _report(direction: Direction, translator: Translator, page: Path, output: Ou
     return all(verdict == "right" for _, verdict in verdicts.values())
 
 
-def _scores(translator: Translator, pairs: Sequence[AlignedPair]) -> str:
+def _scores(translator: FolderTranslator, pairs: Sequence[AlignedPair]) -> str:
     outputs = [translation.text for translation in translator.translate([pair.source for pair in pairs])]
     values = {score.name: score.value for score in scores(outputs, [[pair.target for pair in pairs]])}
     exact = sum(output == pair.target for output, pair in zip(outputs, pairs, strict=True)) / len(pairs)
@@ -119,7 +119,7 @@ def _scores(translator: Translator, pairs: Sequence[AlignedPair]) -> str:
 
 
 def _verdict(
-    direction: Direction, translator: Translator, choice: AlignmentChoice, source: str, target: str
+    direction: Direction, translator: FolderTranslator, choice: AlignmentChoice, source: str, target: str
 ) -> tuple[str, str]:
     """Translate a sentence; return the translation, and whether it and the words it attends to are right."""
     translation = translator.translate(source, readings=True)[0]

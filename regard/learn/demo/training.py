@@ -9,13 +9,13 @@ from typing import TypeVar
 
 from regard.common.version import __version__
 from regard.model_folder import save_alignment
-from regard.pipeline import AlignmentChoice, Captioner, Translator
+from regard.pipeline import AlignmentChoice, Captioner, FolderTranslator
 from regard.run import Interrupted, train
 from regard.training import Recipe
 from regard.training.journal import Report
 from regard.visualisation import Meta
 
-P = TypeVar("P", Captioner, Translator)
+P = TypeVar("P", Captioner, FolderTranslator)
 
 
 @dataclass(frozen=True)
@@ -47,6 +47,6 @@ def train_with_head(
     return load(folder, device)
 
 
-def page_meta(model: Captioner | Translator, **facts: str) -> Meta:
+def page_meta(model: Captioner | FolderTranslator, **facts: str) -> Meta:
     """Return the facts on a page of the model's attention."""
     return Meta(facts={**facts, "decoding": model.engine.describe(), "drawn by": f"regard {__version__}"})

@@ -22,7 +22,7 @@ from regard.learn.lessons.random_weights import SmallSettings, WordVocabulary, s
 from regard.learn.lessons.recording import Calls, record_calls
 from regard.models import Batch, Model
 from regard.models.transformer import TransformerDecoder, TransformerEncoder
-from regard.pipeline import Translator, load
+from regard.pipeline import FolderTranslator, load
 from regard.visualisation.number_boxes import Step
 from regard.visualisation.steps_page import render_steps
 
@@ -95,7 +95,7 @@ def walkthrough_block(
     target: str | None = None,
     *,
     batch: Sequence[str] = (),
-    model: str | Path | Translator | None = None,
+    model: str | Path | FolderTranslator | None = None,
     layer: int | None = None,
     size: int | None = None,
     heads: int | None = None,
@@ -173,11 +173,11 @@ def _small_setup(settings: SmallSettings, pairs: Sequence[Pair]) -> _Setup:
     return _Setup(small_model(settings, source, target), source, target, 0, False, settings.causal, description)
 
 
-def _trained_setup(model: str | Path | Translator, layer: int, has_target: bool, device: str) -> _Setup:
+def _trained_setup(model: str | Path | FolderTranslator, layer: int, has_target: bool, device: str) -> _Setup:
     """Load a model. Raises UsageError if it has no such layer, or is no Transformer that translates."""
-    translator = model if isinstance(model, Translator) else load(model, device)
-    name = "the model" if isinstance(model, Translator) else str(model)
-    if not isinstance(translator, Translator):
+    translator = model if isinstance(model, FolderTranslator) else load(model, device)
+    name = "the model" if isinstance(model, FolderTranslator) else str(model)
+    if not isinstance(translator, FolderTranslator):
         raise UsageError(
             f"{name}: this model captions images; a walkthrough takes text through a Transformer: give a translator, "
             "or leave `model` out"
@@ -195,7 +195,7 @@ def _trained_setup(model: str | Path | Translator, layer: int, has_target: bool,
     count = len(getattr(translator.model, side).layers)
     if not 1 <= layer <= count:
         raise UsageError(f"`layer`: this {side} has layers 1 to {count}, got {layer}")
-    shown = Path(name).resolve().name if not isinstance(model, Translator) else name
+    shown = Path(name).resolve().name if not isinstance(model, FolderTranslator) else name
     description = TEXTS["descriptions.trained"].fill(name=shown, side=TEXTS[f"sides.{side}"], layer=layer, count=count)
     vocabularies = translator.tokenizer.source, translator.tokenizer.target
     return _Setup(translator.model.eval(), *vocabularies, layer - 1, True, False, description)

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from regard.common.counting import counted
-from regard.common.errors import DataError, LineError, LineWarning
+from regard.common.errors import DataError, LineError
 from regard.pipeline.bulk.line_parser import PLAIN_TEXT, LineParser
 from regard.pipeline.bulk.lines import Chunk
 from regard.pipeline.bulk.output_format import OutputFormat
 
 if TYPE_CHECKING:
-    from regard.pipeline import RuntimeTranslator, Translation, Translator
+    from regard.pipeline import Translation, Translator
 
 
 UNLEARNT = "the model has not learnt such sentences, so what follows is probably wrong"
@@ -45,16 +44,18 @@ class ChunkTranslator:
     parser: LineParser = PLAIN_TEXT
     typed: bool = False
 
-    def __call__(self, translator: Translator | RuntimeTranslator, chunk: Chunk) -> ChunkResult:
+    def __call__(self, translator: Translator, chunk: Chunk) -> ChunkResult:
         """Translate a chunk; the result does not depend on other chunks."""
         texts, constraints = self.parser(chunk)
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always", LineWarning)
-            try:
-                translations = translator.translate(texts, constraints=constraints, **self.options)
-            except LineError as problem:
-                raise problem.in_file(self.name, chunk.start) from None
-        notes = [*dict.fromkeys(self._note(w.message, chunk) for w in caught)]  # lines may be tried twice
+        try:
+            translations = translator.begin(texts, constraints=constraints, **self.options).run()
+        except LineError as problem:
+            raise problem.in_file(self.name, chunk.start) from None
+        notes = [
+            f"{self.name}, line {number}: {note}"
+            for number, translation in enumerate(translations, chunk.start)
+            for note in translation.notes
+        ]
         unknown, note = unknown_script(translator, self.name, texts, chunk.start)
         text = "".join(self.format(number, result) for number, result in enumerate(translations, chunk.start))
         known = sum(map(bool, map(str.strip, texts))) - unknown
@@ -63,14 +64,8 @@ class ChunkTranslator:
             notes.append(note or UNLEARNT)
         return ChunkResult(text, tuple(notes), known, unknown, doubtful)
 
-    def _note(self, warning: Warning | str, chunk: Chunk) -> str:
-        line = f"{self.name}, line {chunk.start + warning.index}: " if isinstance(warning, LineWarning) else ""
-        return f"{line}{warning}"
 
-
-def unknown_script(
-    translator: Translator | RuntimeTranslator, name: str, lines: Sequence[str], start: int = 1
-) -> tuple[int, str | None]:
+def unknown_script(translator: Translator, name: str, lines: Sequence[str], start: int = 1) -> tuple[int, str | None]:
     """Count the lines in a script that training has not seen, and return a warning that names them.
 
     Translations of such lines are meaningless. `start` is the number of the first line in the file `name`.

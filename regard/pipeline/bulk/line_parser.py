@@ -9,7 +9,7 @@ from regard.common.errors import DataError
 from regard.common.reading import parse_json
 from regard.data.text import too_long
 from regard.pipeline.bulk.lines import Chunk
-from regard.search.line_constraints import NO_CONSTRAINTS, Constraints
+from regard.text.constraints import NO_CONSTRAINTS, Constraints
 
 if TYPE_CHECKING:
     from regard.search import ConstraintEncoder, SearchSettings

@@ -7,7 +7,7 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from regard.pipeline.translation import Translation
+from regard.text.translation import Translation
 
 if TYPE_CHECKING:
     from regard.pipeline import Caption
@@ -44,7 +44,7 @@ def _json_object(label: int | str, result: Translation | Caption) -> dict[str, A
     values["repetition"] = result.repetition and dict(zip(("text", "times"), result.repetition, strict=True))
     if isinstance(result, Translation):
         values["doubtful"] = result.doubtful
-        values["parts"] = [{**vars(part), "score": round(part.score, 6)} for part in result.parts]
+        values["parts"] = [{**part._asdict(), "score": round(part.score, 6)} for part in result.parts]
     if not isinstance(result, Translation) and result.readings is not None:
         words = zip(result.readings.target_text, result.regions, strict=False)
         values["regions"] = [{"word": word, "box": [round(side, 4) for side in box]} for word, box in words]

@@ -1,4 +1,4 @@
-/* Splits lines; see splitter.h. The rules are those of regard.data.sentence_ends and regard.pipeline.line_splitter. */
+/* Splits lines; see splitter.h. The rules are those of regard.data.sentence_ends and regard.text.line_splitter. */
 
 #include "splitter.h"
 #include "decoder.h"
@@ -481,6 +481,7 @@ static void with_commas(int64_t number, char *to, size_t size) {
 static int note(Splitter *s, Part sentence, const char *text) {
   size_t end = sentence.start, next;
   for (int i = 0; i < SHOWN && end < sentence.end; i++, end = next) character(s->line, s->size, end, &next);
+  while (end > sentence.start && s->line[end - 1] == ' ') end--;
   int failed = s->notes.size && append_text(&s->notes, "\n", 1);
   failed = failed || append_text(&s->notes, text, strlen(text)) || append_text(&s->notes, ": ", 2);
   return failed || append_text(&s->notes, s->line + sentence.start, end - sentence.start) || append_text(&s->notes, "\xe2\x80\xa6", 3);

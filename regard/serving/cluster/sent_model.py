@@ -13,7 +13,7 @@ from regard.common.atomic import file_sha256
 from regard.common.reading import is_runtime_file
 
 if TYPE_CHECKING:
-    from regard.pipeline import RuntimeTranslator, Translator
+    from regard.pipeline import Translator
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ class SentModel:
     precision: str = "float32"
     threads: int = 1
 
-    def open(self) -> Translator | RuntimeTranslator:
+    def open(self) -> Translator:
         """Open the model on this machine.
 
         Its files may go afterwards: a runtime file stays mapped, a folder is in memory.

@@ -16,8 +16,8 @@ from itertools import accumulate
 from typing import Literal, NamedTuple
 
 from regard.data.sentence_marks import MARKS
-from regard.documents.tagged_sentence import Node, Position, TaggedSentence, Unit, split_word
-from regard.documents.word_links import WordLinks
+from regard.text.markup.tagged_sentence import Node, Position, TaggedSentence, Unit, split_word
+from regard.text.markup.word_links import WordLinks
 
 _LATIN = re.compile(r"[!-~]+")
 _NUMBER = re.compile(r"\d(?:[^\w\s]*\d)*")

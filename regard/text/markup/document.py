@@ -19,11 +19,11 @@ from regard.data.sentence_ends import sentence_ends
 from regard.data.sentence_marks import GLUED
 from regard.data.sentences import NEWLINE, check_count, has_letters, needs_space
 from regard.data.spans import KEPT, find_spans
-from regard.documents.elements import LINE_TAGS, Elements, MarkupOptions, Role, find_elements
-from regard.documents.projection import project
-from regard.documents.tagged_sentence import Mark, Piece, TaggedSentence, build_sentence, split_word
-from regard.documents.tags import Kind, Token, tag_name, tokenize
-from regard.documents.writing import Source, write_sentence
+from regard.text.markup.elements import LINE_TAGS, Elements, MarkupOptions, Role, find_elements
+from regard.text.markup.projection import project
+from regard.text.markup.tagged_sentence import Mark, Piece, TaggedSentence, build_sentence, split_word
+from regard.text.markup.tags import Kind, Token, tag_name, tokenize
+from regard.text.markup.writing import Source, write_sentence
 
 _ATOM = re.compile(r"\s+|(?:[^\s&]|&(?![#\w])|&(?=#\w{20}))+|(?P<entity>&(?:#[0-9A-Za-z]*|\w+);?)")
 """White space, words, entities; a number of twenty digits is none of a character."""

@@ -7,13 +7,11 @@ source in training is split there first. If lines of the training data have no s
 from __future__ import annotations
 
 import re
-import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
 from regard.common.counting import counted
-from regard.common.errors import LineWarning
 from regard.data.sentence_ends import clause_ends, sentence_ends
 
 _WHOLE = 2
@@ -33,8 +31,8 @@ class LineSplitter:
     each_sentence: bool = False
     line_clauses: int | None = None
 
-    def split(self, line: str, index: int) -> list[str]:
-        """Return the parts of a line; concatenated, they are the line. `index` is the line's, for warnings."""
+    def split(self, line: str, notes: list[str]) -> list[str]:
+        """Return the parts of a line; concatenated, they are the line. Notes on sentences are added to `notes`."""
         if not self.each_sentence and self.length(line) <= self.longest:
             return [line]
         sentences = _split_at(line, sentence_ends(line))
@@ -42,7 +40,7 @@ class LineSplitter:
             sentences = self._merge(sentences)
         elif self.line_clauses == 1:
             sentences = [clause for sentence in sentences for clause in _split_at(sentence, clause_ends(sentence))]
-        return [part for sentence in sentences for part in self._split_sentence(sentence, index)]
+        return [part for sentence in sentences for part in self._split_sentence(sentence, notes)]
 
     def _merge(self, parts: Sequence[str]) -> list[str]:
         """Merge neighbours as long as they have at most `longest` tokens together."""
@@ -84,24 +82,24 @@ class LineSplitter:
             fitting, exceeding = (middle, exceeding) if fits(middle) else (fitting, middle)
         return fitting
 
-    def _split_sentence(self, sentence: str, index: int) -> list[str]:
-        """Split a sentence of more than `longest` tokens between clauses; warn of one that may be several."""
+    def _split_sentence(self, sentence: str, notes: list[str]) -> list[str]:
+        """Split a sentence of more than `longest` tokens between clauses; note one that may be several."""
         clauses = _split_at(sentence, clause_ends(sentence))
         if len(clauses) == 1:
-            return self._split_clause(sentence, index)
+            return self._split_clause(sentence, notes)
         length = self.length(sentence)
         if length > self.longest:
             parts = self._merge(clauses)
             outcome = f"was split between clauses into {len(parts):,} parts"
-            self._warn(index, self._too_long(length, outcome), sentence)
-            return [part for clause in parts for part in self._split_clause(clause, index)]
+            notes.append(_note(self._too_long(length, outcome), sentence))
+            return [part for clause in parts for part in self._split_clause(clause, notes)]
         if self.each_sentence and self.line_clauses is not None and len(clauses) > self.line_clauses:
             many = f"{len(clauses):,} clauses are more than lines in training have ({self.line_clauses:,})"
-            self._warn(index, f"{many}; they may be several sentences, and are translated as one", sentence)
+            notes.append(_note(f"{many}; they may be several sentences, and are translated as one", sentence))
         return [sentence]
 
-    def _split_clause(self, sentence: str, index: int) -> list[str]:
-        """Leave a sentence whole up to `_WHOLE` times `longest` tokens, else split it at spaces; warn if it is long."""
+    def _split_clause(self, sentence: str, notes: list[str]) -> list[str]:
+        """Leave a sentence whole up to `_WHOLE` times `longest` tokens, else split it at spaces; note if it is long."""
         length = self.length(sentence)
         if length <= self.longest:
             return [sentence]
@@ -111,18 +109,19 @@ class LineSplitter:
             parts = self._merge([part for word in words for part in word])
             where = "at spaces" if all(len(word) == 1 for word in words) else "at spaces and inside words"
             outcome = f"was split {where} into {counted(len(parts), 'part')}, whose translations may not fit together"
-        self._warn(index, self._too_long(length, outcome), sentence)
+        notes.append(_note(self._too_long(length, outcome), sentence))
         return parts
 
     def _too_long(self, length: int, outcome: str) -> str:
         return f"a sentence of {length:,} tokens is longer than any in training ({self.longest:,}); it {outcome}"
 
-    def _warn(self, index: int, message: str, sentence: str) -> None:
-        warnings.warn(LineWarning(index, f"{message}: {sentence[:40]}…"), stacklevel=7)
-
     def _split_word(self, word: str) -> list[str]:
         """Split a word of more than `longest` tokens between characters, each part as long as it can be."""
         return [word] if self.length(word) <= self.longest else self._cut(word, range(1, len(word) + 1))
+
+
+def _note(message: str, sentence: str) -> str:
+    return f"{message}: {sentence[:40].rstrip()}…"
 
 
 def _split_at(text: str, ends: Iterable[int]) -> list[str]:

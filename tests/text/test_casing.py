@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 import pytest
 
-from regard.data.casing import CaseReader, KnownCase
 from regard.data.tokenizer import Tokenizer, TokenizerSettings
+from regard.text.casing import CaseReader, KnownCase
 
 TEXT = ["Open the file in a new window", "Close the window of Regard", "Save a PDF file", "Print the PDF"] * 20 + [
     "A AND B IN C"
@@ -149,7 +149,7 @@ def test_parts_of_a_line_are_restored_by_its_own_language(reader: Callable[[str,
 
 
 def test_words_are_remembered_up_to_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("regard.data.casing._CACHED", 3)
+    monkeypatch.setattr("regard.text.casing._CACHED", 3)
     case = CaseReader(("el", "en"), lambda text: [*map(ord, text)])
     for number in range(20):
         case.read("ΑΒ" * (number + 1))

@@ -5,24 +5,32 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence, Sized
 from dataclasses import dataclass, field, replace
 from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from regard.attention.alignment_choice import AlignmentChoice as AlignmentChoice
 from regard.common.arguments import TEXT, WHOLE, describe, excerpt, problems_of_types
 from regard.common.errors import UsageError
 from regard.data.given_words import GivenWords, to_given
 from regard.data.sentences import has_spaces
-from regard.runtime.model import TranslatedPart as TranslatedPart
 
 if TYPE_CHECKING:
     from regard.attention.alignment import Link, Readings
-    from regard.pipeline.doubts import Doubts
+    from regard.text.doubts import Doubts
 
 
 SHOWN = 20
 """Most objects that are no texts, of which each is named."""
 SPLIT = "the line is split, and its parts are translated by themselves; give one sentence, or a shorter one"
 """Why the search of a line cannot be recorded."""
+
+
+class TranslatedPart(NamedTuple):
+    """A sentence of a line, or a part of a long one, with its translation; without letters it is copied, at score 0."""
+
+    source: str
+    text: str
+    score: float
+    doubtful: bool = False  # it scores below `search.score_threshold`, or is unlike the text of training
 
 
 @dataclass(frozen=True)
@@ -34,6 +42,9 @@ class Translation:
     as it was given, between spaces. `readings`: attention weights
     and the words they belong to, if asked for; None for a line that was split. `nbest`: the hypotheses, best first, if
     more than one was asked for. `repetition`: a text that is repeated over and over, and how often: a sign of failure.
+    `notes`: what is to be said of it, in sentences: that it was split, or has lost a placeholder. `ids`, `log_probs`:
+    the token ids that the model has written, and their log-probabilities, where it tells them. `source_tokens`: the
+    subword units that it has read, end of sentence last.
     """
 
     text: str
@@ -46,6 +57,10 @@ class Translation:
     parts: tuple[TranslatedPart, ...] = ()
     doubtful: bool = False  # a part is
     is_complete: bool = True  # the required terms are there, and the model has placed its copy tokens itself
+    notes: tuple[str, ...] = ()
+    ids: tuple[int, ...] = field(default=(), repr=False)
+    log_probs: tuple[float, ...] = field(default=(), repr=False)
+    source_tokens: tuple[str, ...] = field(default=(), repr=False)
 
     def with_given_words(self, words: GivenWords) -> Translation:
         """Return the translation with links that count the words of its line as it was given."""
@@ -56,7 +71,8 @@ class Translation:
 
     def with_doubts(self, doubts: Doubts, threshold: float | None) -> Translation:
         """Return the translation with its parts, and thus itself, marked where they are doubtful."""
-        parts = [replace(part, doubtful=doubts.is_doubtful(part, threshold)) for part in self.parts]
+        is_doubtful = doubts.is_doubtful
+        parts = [part._replace(doubtful=is_doubtful(part.source, part.score, threshold)) for part in self.parts]
         return replace(self, parts=tuple(parts), doubtful=any(part.doubtful for part in parts))
 
     def _repr_html_(self) -> str:
@@ -164,6 +180,10 @@ def join_parts(
         ),
         repetition=next((part.repetition for part in parts if part.repetition is not None), None),
         is_complete=all(part.is_complete for part in parts),
+        notes=tuple(dict.fromkeys(note for part in parts for note in part.notes)),
+        ids=tuple(index for part in parts for index in part.ids),
+        log_probs=tuple(value for part in parts for value in part.log_probs),
+        source_tokens=tuple(token for part in parts for token in part.source_tokens),
         parts=tuple(
             TranslatedPart(text.strip(), part.text, part.score) for text, part in zip(sources, parts, strict=True)
         ),

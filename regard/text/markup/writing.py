@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from regard.documents.elements import Role
-from regard.documents.projection import Entry, TargetUnit
-from regard.documents.tagged_sentence import TaggedSentence
-from regard.documents.tags import Kind
+from regard.text.markup.elements import Role
+from regard.text.markup.projection import Entry, TargetUnit
+from regard.text.markup.tagged_sentence import TaggedSentence
+from regard.text.markup.tags import Kind
 
 _BEFORE, _BEHIND = re.compile(r"[(\[{\"“„‚‘«‹¿¡]"), re.compile(r"[\s.,;:!?…)\]}\"”’“»›]")
 """Punctuation, and white space, that parts an element from the words around it, wherever it comes to stand."""

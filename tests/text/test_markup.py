@@ -8,9 +8,9 @@ import re
 import pytest
 
 from regard.common.errors import UsageError
-from regard.documents.markup import AlignedLine, MarkupOptions, parse_markup
-from regard.documents.tags import Kind, attributes, tokenize
-from regard.documents.word_links import WordLinks
+from regard.text.markup.document import AlignedLine, MarkupOptions, parse_markup
+from regard.text.markup.tags import Kind, attributes, tokenize
+from regard.text.markup.word_links import WordLinks
 
 Links = list[tuple[int, int]]
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
-from regard.documents.tags import Kind, Token, attributes, names
+from regard.text.markup.tags import Kind, Token, attributes, names
 
 _BLOCKS = names(
     "address article aside audio base blockquote body br button caption center col colgroup dd details dialog dir div "

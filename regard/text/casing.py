@@ -9,8 +9,8 @@ from itertools import accumulate, pairwise
 from typing import NamedTuple
 
 from regard.data.letter_case import LONGEST_WORD, PLAIN, LetterCase, letter_case
-from regard.data.mnemonics import Encode
 from regard.data.text import nfc
+from regard.text.mnemonics import Encode
 
 TITLE_WORDS, TITLE_SHARE = 4, 0.75
 """Words of a line, and the share of them with a capital, from which on it is a title and no name or label."""
@@ -61,11 +61,15 @@ class CaseReader:
 
     def read(self, line: str) -> KnownCase:
         """Return a line of capitals, or a title, with each word in known letters; any other line as it is."""
+        if line == line.lower():
+            return KnownCase(line)
         code = match[0] if (match := LANGUAGE_CODE.match(line)) else ""
         rest = line[len(code) :]
+        is_upper = rest.isupper() or ("ß" in rest and rest.replace("ß", "").isupper())  # STRAßE
+        if not is_upper and sum(map(str.isupper, rest)) < TITLE_WORDS * TITLE_SHARE:
+            return KnownCase(line)
         words = _WORD.findall(rest)
         is_cased = all(word.lower() != word.upper() for word in words)  # 한글 has no capitals
-        is_upper = rest.isupper() or ("ß" in rest and rest.replace("ß", "").isupper())  # STRAßE
         is_capital = is_cased and is_upper and any(len(word) > 1 for word in words)
         capitalised = is_cased and sum(word[0].isupper() for word in words)
         if not is_capital and (len(words) < TITLE_WORDS or capitalised < TITLE_SHARE * len(words)):

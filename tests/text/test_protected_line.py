@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from regard.data.copy_tokens import COPY_CHARACTERS
-from regard.documents.markup import AlignedLine, parse_markup
-from regard.documents.protected_line import protect_line, protect_text
+from regard.text.markup.document import AlignedLine, parse_markup
+from regard.text.protected_line import protect_line, protect_text
 
 SPANS = [
     "%s",

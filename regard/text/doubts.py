@@ -7,13 +7,12 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from regard.data.copy_tokens import COPY_CHARACTERS
-from regard.data.mnemonics import Encode
 from regard.data.spans import KEPT, find_spans
 from regard.data.text import clean, unknown_share
+from regard.text.mnemonics import Encode
 
 if TYPE_CHECKING:
     from regard.data.familiar import Familiar
-    from regard.runtime.model import TranslatedPart
 
 _MOST_UNKNOWN = 0.5
 """Share of a line's characters that may be unknown before it is in a script that training has not seen."""
@@ -30,17 +29,17 @@ class Doubts:
         self._encode, self._tokens, self._familiar = encode, tokens, familiar
         self._is_unknown = dict[str, bool]()  # of letters: a line of known ones need not be encoded
 
-    def is_doubtful(self, part: TranslatedPart, threshold: float | None) -> bool:
+    def is_doubtful(self, source: str, score: float, threshold: float | None) -> bool:
         """Return whether a translation scores below a threshold, or its source is unlike the text of training.
 
         It is if it has letters, or more pairs of neighbouring tokens, that training has not seen. regard.js does the
         same. Without letters a sentence is copied, and never doubtful.
         """
-        if (threshold is not None and part.score < threshold) or self.unknown_share(part.source):
+        if (threshold is not None and score < threshold) or self.unknown_share(source):
             return True
-        if self._familiar is None or not any(map(str.isalpha, part.source)):
+        if self._familiar is None or not any(map(str.isalpha, source)):
             return False
-        ids = self._encode(part.source)
+        ids = self._encode(source)
         pairs = zip(ids, self._tokens(ids), strict=True)
         unseen = self._familiar.unseen([-1 if token in COPY_CHARACTERS else index for index, token in pairs])
         return unseen > self._familiar.most

@@ -13,9 +13,9 @@ from regard.data.copy_tokens import NOT_COPIED, Copies, with_copies
 from regard.data.sentences import TextLayout, split_text
 from regard.data.spans import KEPT, find_spans
 from regard.data.text import INVISIBLE
-from regard.documents.elements import LINE_TAGS, MarkupOptions
-from regard.documents.markup import AlignedLine, MarkupDocument, parse_markup
-from regard.documents.tags import tag_name
+from regard.text.markup.document import AlignedLine, MarkupDocument, parse_markup
+from regard.text.markup.elements import LINE_TAGS, MarkupOptions
+from regard.text.markup.tags import tag_name
 
 MOST_COPIED = 2
 """Spans of a line that copy tokens stand for: of more, models leave most out, and translate the rest less well."""

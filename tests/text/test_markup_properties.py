@@ -11,11 +11,11 @@ from collections.abc import Callable
 import pytest
 from limits import time_limit
 
-from regard.documents import projection
-from regard.documents.markup import AlignedLine, MarkupDocument, MarkupOptions, parse_markup
-from regard.documents.projection import project
-from regard.documents.tags import Kind, tokenize
-from regard.documents.writing import write_sentence
+from regard.text.markup import projection
+from regard.text.markup.document import AlignedLine, MarkupDocument, MarkupOptions, parse_markup
+from regard.text.markup.projection import project
+from regard.text.markup.tags import Kind, tokenize
+from regard.text.markup.writing import write_sentence
 
 WORDS = (
     *(

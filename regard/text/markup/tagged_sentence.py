@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from regard.data.sentence_marks import GLUED
 from regard.data.sentences import has_letters
-from regard.documents.elements import Role
+from regard.text.markup.elements import Role
 
 _PUNCTUATION = GLUED + ".,;:!?…\"'“”‘’«»‹›()[]{}<>¿¡。、，．！？：；・「」『』（）【】《》〈〉„‚–—-"
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from regard.data.letter_case import letter_case
-from regard.data.mnemonics import LONGEST, insert_mnemonic, strip_mnemonic
 from regard.data.tokenizer import Tokenizer, TokenizerSettings
+from regard.text.mnemonics import LONGEST, insert_mnemonic, strip_mnemonic
 
 TEXT = ["Open the file", "Exit now", "Save the text", "R and D", "drag and drop", "black and white"] * 20
 ENCODE = Tokenizer.train(TEXT, TEXT, TokenizerSettings(size=340)).source.encode

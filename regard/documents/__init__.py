@@ -1,1 +1,0 @@
-"""Documents: markup translated with its tags kept, and texts split into sentences and put together again."""

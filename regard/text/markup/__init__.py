@@ -1,0 +1,1 @@
+"""Markup: HTML and XML translated with their tags kept."""

@@ -8,7 +8,8 @@ from typing import Any
 
 from regard.common.errors import DataError
 from regard.pipeline.bulk import Lines
-from regard.text.markup.document import AlignedLine, parse_markup
+from regard.text.aligned_line import AlignedLine
+from regard.text.markup.document import parse_markup
 from regard.text.markup.elements import MarkupOptions
 from regard.text.markup.tags import Kind
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Generator, Sequence
+from copy import copy
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -109,7 +110,7 @@ class RuntimeTranslator(Translator):
         if wanted.alignments and not self.has_attention:
             raise UsageError("this model has no attention, so it has no alignments to extract; leave `alignments` out")
         options = self._options(wanted.nbest, search)
-        threshold = search.get("score_threshold", self.model.score_threshold(options))
+        threshold = search.get("score_threshold", self._threshold(options))
         return LibraryDecoder(self, count, options, self._prefixes(constraints, count, search), threshold, wanted)
 
     def _stream(
@@ -137,6 +138,18 @@ class RuntimeTranslator(Translator):
         notes = [repetition_note(repetition) for repetition in line.hypotheses[0].repetitions]
         return replace(translation, notes=(*translation.notes, *notes)), list(line.steps)
 
+    @cached_property
+    def _own_options(self) -> Options:
+        """The model's own options of a search."""
+        return self.model.options()
+
+    def _threshold(self, options: Options) -> float | None:
+        """Return the score below which a translation is doubtful; None: unknown, or scores are of another kind."""
+        if options.length_penalty != self._own_options.length_penalty:
+            return None
+        threshold: float | None = self.model.card["search"].get("score_threshold")
+        return threshold
+
     def _prefixes(
         self, constraints: Constraints | Sequence[Constraints], count: int, search: SearchOptions
     ) -> list[list[int]] | None:
@@ -163,7 +176,7 @@ class RuntimeTranslator(Translator):
 
     def _options(self, nbest: int, search: SearchOptions) -> Options:
         """Return the options of the C library. Raises UsageError, with all causes, for what it cannot do."""
-        options = self.model.options()
+        options = copy(self._own_options)
         chosen: dict[str, Any] = {name: value for name, value in search.items() if value is not None}
         if not all(name in _SHARED and type(value) in (int, float) for name, value in chosen.items()):
             settings = self.search.with_values(**chosen)
@@ -218,7 +231,8 @@ class LibraryDecoder(Decoder):
 
     def arguments(self, request: Request) -> tuple[Sequence[str], Options, list[list[int]] | None]:
         """Return lines, options and prefixes, as the library takes them."""
-        options = replace(self._options, alignments=int(self._finds_links(request)))
+        options = copy(self._options)
+        options.alignments = int(self._finds_links(request))
         prefixes = None if self._prefixes is None else [self._prefixes[owner] for owner in request.owners]
         return request.lines, options, prefixes
 

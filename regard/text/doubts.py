@@ -27,7 +27,7 @@ class Doubts:
 
     def __init__(self, encode: Encode, tokens: Callable[[list[int]], list[str]], familiar: Familiar | None) -> None:
         self._encode, self._tokens, self._familiar = encode, tokens, familiar
-        self._is_unknown = dict[str, bool]()  # of letters: a line of known ones need not be encoded
+        self._known = set[str]()  # letters with a token, and what is no letter: a line of these need not be encoded
 
     def is_doubtful(self, source: str, score: float, threshold: float | None) -> bool:
         """Return whether a translation scores below a threshold, or its source is unlike the text of training.
@@ -46,9 +46,11 @@ class Doubts:
 
     def unknown_share(self, line: str) -> float:
         """Return the share of a line's characters (spaces aside) without a token; 0 if each of its letters has one."""
-        letters = set(filter(str.isalpha, line))
-        self._is_unknown |= {letter: self._share(letter) > 0 for letter in letters.difference(self._is_unknown)}
-        return self._share(line) if any(map(self._is_unknown.__getitem__, letters)) else 0.0
+        if self._known.issuperset(line):
+            return 0.0
+        new = set(line).difference(self._known)
+        self._known.update(letter for letter in new if not (letter.isalpha() and self._share(letter)))
+        return 0.0 if self._known.issuperset(new) else self._share(line)
 
     def is_of_unknown_script(self, line: str) -> bool:
         """Return whether training has seen most of a line's characters in no form: small or capital, or without marks.

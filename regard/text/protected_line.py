@@ -5,17 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
-from typing import Any
-from xml.sax.saxutils import escape, unescape
+from typing import TYPE_CHECKING, Any
 
 from regard.data.copy_tokens import NOT_COPIED, Copies, with_copies
 from regard.data.sentences import TextLayout, split_text
 from regard.data.spans import KEPT, find_spans
 from regard.data.text import INVISIBLE
-from regard.text.markup.document import AlignedLine, MarkupDocument, parse_markup
-from regard.text.markup.elements import LINE_TAGS, MarkupOptions
-from regard.text.markup.tags import tag_name
+from regard.text.aligned_line import AlignedLine
+
+if TYPE_CHECKING:
+    from regard.text.markup.document import MarkupDocument
 
 MOST_COPIED = 2
 """Spans of a line that copy tokens stand for: of more, models leave most out, and translate the rest less well."""
@@ -41,7 +40,7 @@ class ProtectedLine:
     @property
     def needs_links(self) -> bool:
         """True if spans are put back by word links."""
-        return isinstance(self.document, MarkupDocument)
+        return not isinstance(self.document, TextLayout)
 
     def render(self, translations: Sequence[AlignedLine]) -> str:
         """Return the line with translations in the place of its lines, and each span where its tag stands then."""
@@ -49,9 +48,9 @@ class ProtectedLine:
             return self.copied.restore(self.document.join([line.text for line in translations]))
         text, parts, end = self.document.render(translations), list[str](), 0
         for match in _MARK.finditer(text):
-            parts += [unescape(text[end : match.start()]), match[2] or self.spans[int(match[1])]]
+            parts += [_unescaped(text[end : match.start()]), match[2] or self.spans[int(match[1])]]
             end = match.end()
-        return "".join([*parts, unescape(text[end:])])
+        return "".join([*parts, _unescaped(text[end:])])
 
 
 def protect_line(
@@ -71,6 +70,10 @@ def protect_line(
         places = [(span.start, span.end) for span in spans]
         marked = with_copies(line, [*zip(places, copies, strict=False)])
         return ProtectedLine(split_text(marked, sentences=sentences), texts, Copies.of(line, places, copies))
+    from regard.text.markup.document import parse_markup  # late: few lines have such spans
+    from regard.text.markup.elements import LINE_TAGS, MarkupOptions
+    from regard.text.markup.tags import tag_name
+
     parts, end = list[str](), 0
     for number, (span, text) in enumerate(zip(spans, texts, strict=True)):
         name = tag_name(text) if span.kind == "tag" else ""
@@ -80,51 +83,16 @@ def protect_line(
             mark = text
         else:
             mark = f'<kept-span id="{number}"/>'
-        parts += [escape(line[end : span.start]), mark]
+        parts += [_escaped(line[end : span.start]), mark]
         end = span.end
     options = MarkupOptions(sentences=sentences, splitting_tags=frozenset({"kept-part"}))
-    return ProtectedLine(parse_markup("".join([*parts, escape(line[end:])]), "xml", options), texts)
+    return ProtectedLine(parse_markup("".join([*parts, _escaped(line[end:])]), "xml", options), texts)
 
 
-@dataclass(frozen=True)
-class ProtectedText:
-    """A plain text whose lines with spans are protected; `parts` are its lines, taken apart further."""
-
-    whole: TextLayout
-    parts: tuple[TextLayout | ProtectedLine, ...]
-
-    @property
-    def lines(self) -> tuple[str, ...]:
-        return tuple(line for part in self.parts for line in part.lines)
-
-    @property
-    def needs_links(self) -> bool:
-        """True if spans are put back by word links."""
-        return any(isinstance(part, ProtectedLine) and part.needs_links for part in self.parts)
-
-    @property
-    def copied(self) -> tuple[Copies, ...]:
-        """Of each line the spans that copy characters stand for."""
-        return tuple(getattr(part, "copied", Copies()) for part in self.parts for _ in part.lines)
-
-    def render(self, translations: Sequence[AlignedLine]) -> str:
-        """Return the text with translations in the place of its lines."""
-        rest, texts = iter(translations), list[str]()
-        for part in self.parts:
-            own = list(islice(rest, len(part.lines)))
-            if isinstance(part, ProtectedLine):
-                texts.append(part.render(own))
-            else:
-                texts.append(part.join([line.text for line in own]))
-        return self.whole.join(texts)
+def _escaped(text: str) -> str:
+    """Return a text as XML writes it; the standard library's function would import what reads addresses."""
+    return text.replace("&", "&amp;").replace(">", "&gt;").replace("<", "&lt;")
 
 
-def protect_text(
-    text: str, sentences: bool, newlines: bool, copies: str = "", own: Any = None, kinds: Collection[str] = KEPT
-) -> ProtectedText | None:
-    """Take a plain text apart as `split_text` does, and the spans out of its lines; None if it has none."""
-    whole = split_text(text, sentences=False, newlines=newlines)
-    protected = [(line, protect_line(line, sentences, copies, own, kinds)) for line in whole.lines]
-    if not any(part for _, part in protected):
-        return None
-    return ProtectedText(whole, tuple(part or split_text(line, sentences=sentences) for line, part in protected))
+def _unescaped(text: str) -> str:
+    return text.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")

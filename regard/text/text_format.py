@@ -9,7 +9,8 @@ from typing import Literal
 
 from regard.common.errors import LineError
 from regard.data.sentences import split_text
-from regard.text.markup.document import AlignedLine, parse_markup
+from regard.text.aligned_line import AlignedLine
+from regard.text.markup.document import parse_markup
 from regard.text.markup.elements import MarkupOptions
 from regard.text.text_path import Path, PathRules, lines_path
 from regard.text.translation import Translation

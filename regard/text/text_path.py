@@ -12,8 +12,8 @@ from regard.common.errors import LineError, RegardError, UsageError, repetition_
 from regard.data.copy_tokens import Copies
 from regard.data.spans import KEPT, KEPT_ON_RETRY, differing_spans, may_have_spans, own_pattern, spans_note
 from regard.data.text import INVISIBLE
+from regard.text.aligned_line import AlignedLine
 from regard.text.casing import LANGUAGE_CODE, CaseReader, KnownCase
-from regard.text.markup.document import AlignedLine
 from regard.text.mnemonics import insert_mnemonic, strip_mnemonic
 from regard.text.protected_line import ProtectedLine, protect_line
 from regard.text.translation import TranslatedPart, Translation, join_parts

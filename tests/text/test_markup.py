@@ -8,7 +8,8 @@ import re
 import pytest
 
 from regard.common.errors import UsageError
-from regard.text.markup.document import AlignedLine, MarkupOptions, parse_markup
+from regard.text.aligned_line import AlignedLine
+from regard.text.markup.document import MarkupOptions, parse_markup
 from regard.text.markup.tags import Kind, attributes, tokenize
 from regard.text.markup.word_links import WordLinks
 

@@ -11,8 +11,9 @@ from collections.abc import Callable
 import pytest
 from limits import time_limit
 
+from regard.text.aligned_line import AlignedLine
 from regard.text.markup import projection
-from regard.text.markup.document import AlignedLine, MarkupDocument, MarkupOptions, parse_markup
+from regard.text.markup.document import MarkupDocument, MarkupOptions, parse_markup
 from regard.text.markup.projection import project
 from regard.text.markup.tags import Kind, tokenize
 from regard.text.markup.writing import write_sentence

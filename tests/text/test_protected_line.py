@@ -9,8 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from regard.data.copy_tokens import COPY_CHARACTERS
-from regard.text.markup.document import AlignedLine, parse_markup
-from regard.text.protected_line import protect_line, protect_text
+from regard.text.aligned_line import AlignedLine
+from regard.text.markup.document import parse_markup
+from regard.text.protected_line import protect_line
 
 SPANS = [
     "%s",
@@ -134,15 +135,14 @@ TEXTS = st.lists(st.tuples(st.sampled_from(PIECES), st.sampled_from(GAPS)), min_
 )
 
 
-@given(TEXTS, st.booleans(), st.sampled_from(["", COPY_CHARACTERS]), st.sampled_from(["", "\n"]))
+@given(TEXTS, st.booleans(), st.sampled_from(["", COPY_CHARACTERS]))
 @settings(derandomize=True, database=None, deadline=None, max_examples=600)
-def test_a_text_taken_apart_and_put_together_is_the_same(text: str, sentences: bool, copies: str, end: str) -> None:
-    whole = f"{text}{end}{text}" if end else text
-    protected = protect_text(whole, sentences, True, copies)
+def test_a_line_taken_apart_and_put_together_is_the_same(text: str, sentences: bool, copies: str) -> None:
+    protected = protect_line(text, sentences, copies)
     if protected is not None:
-        assert protected.render([AlignedLine(line) for line in protected.lines]) == whole
-    document = parse_markup(f"<p>{whole}</p>", "html")
-    assert document.render([AlignedLine(line) for line in document.lines]) == f"<p>{whole}</p>"
+        assert protected.render([AlignedLine(line) for line in protected.lines]) == text
+    document = parse_markup(f"<p>{text}</p>", "html")
+    assert document.render([AlignedLine(line) for line in document.lines]) == f"<p>{text}</p>"
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,7 @@ from regard.data.sentence_ends import sentence_ends
 from regard.data.sentence_marks import GLUED
 from regard.data.sentences import NEWLINE, check_count, has_letters, needs_space
 from regard.data.spans import KEPT, find_spans
+from regard.text.aligned_line import AlignedLine
 from regard.text.markup.elements import LINE_TAGS, Elements, MarkupOptions, Role, find_elements
 from regard.text.markup.projection import project
 from regard.text.markup.tagged_sentence import Mark, Piece, TaggedSentence, build_sentence, split_word
@@ -39,17 +40,6 @@ _XML_ENTITIES = {"&amp;": "&", "&lt;": "<", "&gt;": ">", "&quot;": '"', "&apos;"
 _CLOSING = frozenset(GLUED + ".,;:!?…)]}”’»，、」』）")
 _MOST_WORDS, _LONGEST = 8, 60
 """Words and characters of an element kept whole up to which they stand in the line that is translated."""
-
-
-@dataclass(frozen=True)
-class AlignedLine:
-    """The translation of a line. `alignments`: links (source word, target word) from 0; None: unknown.
-
-    Words are what stands between single spaces in the line and in its translation. Other links are ignored.
-    """
-
-    text: str
-    alignments: Sequence[tuple[int, int]] | None = None
 
 
 @dataclass(frozen=True)

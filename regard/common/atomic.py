@@ -6,8 +6,6 @@ import contextlib
 import errno
 import hashlib
 import os
-import shutil
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -82,6 +80,8 @@ def atomic_folder(folder: Path) -> Iterator[Path]:
     at any point loses neither: if it comes between two renames, the next write beside it gives the old folder its name
     back. A symbolic link stays, and its target is replaced. Raises OSError.
     """
+    import shutil
+
     final = Path(os.path.realpath(folder))
     final.parent.mkdir(parents=True, exist_ok=True)
     with _private_folder(final) as private:
@@ -112,6 +112,9 @@ def _private_folder(final: Path) -> Iterator[Path]:
 
     It is locked meanwhile: those of commands that were killed, which nobody has locked any more, are removed first.
     """
+    import shutil
+    import tempfile
+
     for left in final.parent.glob(_LEFTOVERS):
         with contextlib.suppress(OSError):
             if not left.is_symlink():

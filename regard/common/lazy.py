@@ -1,11 +1,15 @@
-"""Names of packages that are imported when first used, so that PyTorch is loaded only where it is needed."""
+"""Packages that are imported, and regular expressions that are compiled, when first used.
+
+So PyTorch is loaded only where it is needed, and a line without markup compiles no pattern of markup.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from importlib import import_module
-from typing import Any
+from typing import Any, cast
 
 from regard.common.errors import MissingExtra
 
@@ -21,6 +25,8 @@ TRAINING_PACKAGES = (
     "jinja2",
 )
 """Packages of the extra `train`, by the names they are imported by."""
+_METHODS = ("search", "match", "fullmatch", "finditer", "findall", "split", "sub", "subn")
+"""Methods of a regular expression."""
 
 
 def lazy_names(
@@ -39,6 +45,28 @@ def lazy_names(
         return getattr(import_module(module if module.startswith("regard.") else f"{package}.{module}"), name)
 
     return get, lambda: sorted(modules)
+
+
+class _LazyPattern:
+    """Stands for a regular expression until one of its attributes is asked for; then has them itself."""
+
+    def __init__(self, source: str, flags: int) -> None:
+        self._source = source
+        self._flags = flags
+
+    def __getattr__(self, name: str) -> Any:
+        compiled = re.compile(self._source, self._flags)
+        self.__dict__ |= {method: getattr(compiled, method) for method in _METHODS}
+        return getattr(compiled, name)
+
+
+def lazy_pattern(source: str, flags: int = 0) -> re.Pattern[str]:
+    """Return a regular expression that is compiled when first used, for constants of modules.
+
+    Compiling takes up to ten milliseconds, and few lines need any of them. Functions such as `re.sub` do not take it:
+    call its methods.
+    """
+    return cast("re.Pattern[str]", _LazyPattern(source, flags))
 
 
 def has_pytorch() -> bool:

@@ -21,11 +21,6 @@ from regard.common.errors import ModelFolderError, RegardError
 if TYPE_CHECKING:
     import torch
 
-if sys.version_info >= (3, 11):
-    import tomllib
-else:  # pragma: no cover
-    import tomli as tomllib
-
 MAGIC = b"REGARD\r\n"
 """First bytes of a runtime file."""
 DEPTH = 50
@@ -94,6 +89,10 @@ def parse_json(text: str | bytes) -> Any:
 
 def parse_toml(text: str) -> dict[str, Any]:
     """Parse TOML. Raises ValueError with the reason, as `parse_json`."""
+    if sys.version_info >= (3, 11):
+        import tomllib
+    else:  # pragma: no cover
+        import tomli as tomllib
     try:
         values = tomllib.loads(text)
     except RecursionError:

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple
 
+from regard.common.lazy import lazy_pattern
 from regard.data.given_words import WORD
 from regard.data.sentences import has_spaces
 from regard.data.spans import KEPT, find_spans
 
 COPY_CHARACTERS = "".join(map(chr, range(0xF1900, 0xF1918)))
 """The character of each copy token: of a private area that no font of symbols uses. In text they are spans, too."""
-_COPIES = re.compile(f"[{COPY_CHARACTERS}]")
+_COPIES = lazy_pattern(f"[{COPY_CHARACTERS}]")
 _OPENING = "([{<“‘„‚«‹\"'¿¡/\\_=@#+~*|…"
 Place = tuple[int, int]
 """Where a span of a line begins and ends."""

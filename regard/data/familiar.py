@@ -7,17 +7,18 @@ forms that no training line has. Natural text has too many to be kept, and an un
 from __future__ import annotations
 
 import base64
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import ClassVar
 
+from regard.common.lazy import lazy_pattern
+
 MOST_PAIRS = 8_192
 """Pairs that are kept at most; of text with more, none is."""
 BITS, HASHES = 12, 4
 """Bits of the filter for each pair, and how many of them a pair sets: one in 300 unseen pairs passes for seen."""
-_BASE64 = re.compile("([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{4}|[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)")
+_BASE64 = lazy_pattern("([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{4}|[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)")
 
 
 @dataclass(frozen=True)

@@ -6,14 +6,14 @@ reads the line cleaned: a no-break space parts words there, and words of invisib
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from regard.common.lazy import lazy_pattern
 from regard.data.text import clean
 
 _SPACES = " \t\n\r\v\f"
-WORD = re.compile(f"[^{_SPACES}]+")
+WORD = lazy_pattern(f"[^{_SPACES}]+")
 """A word of a line as it was given."""
 Link = tuple[int, int]
 

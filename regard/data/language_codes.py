@@ -6,27 +6,28 @@ package langcodes takes 1 MB and calls Croatian a good match for Serbian; it is 
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from pathlib import Path
 
+from regard.common.lazy import lazy_pattern
+
 CODES_FILE = Path(__file__).parent / "language_codes.tsv"
 MAX_CODE = 35
 """Characters of the longest code (RFC 5646, section 4.4.1)."""
 WANTED_CODE = "wanted a language code such as ko, en or zh-Hans (BCP 47; empty: unknown)"
-_LANGUAGE = re.compile("[A-Za-z]{2,3}")
-_EXTENDED = re.compile("[A-Za-z]{3}")
-_SCRIPT = re.compile("[A-Za-z]{4}")
-_REGION = re.compile("[A-Za-z]{2}|[0-9]{3}")
-_REGION_OF_ANDROID = re.compile("r[A-Z]{2}")
-_VARIANT = re.compile("[A-Za-z0-9]{5,8}|[0-9][A-Za-z0-9]{3}")
-_PRIVATE = re.compile("x(-[a-z0-9]{1,8})+")
-_LOCAL_USE = re.compile("q[a-t][a-z]")
-_EXTENSIONS = re.compile("(-[a-wy-z0-9](-[a-z0-9]{2,8})+)*(-x(-[a-z0-9]{1,8})+)?")
-_ENCODING = re.compile(r"(?<=_[A-Z]{2})\.[A-Za-z0-9-]+\Z")
+_LANGUAGE = lazy_pattern("[A-Za-z]{2,3}")
+_EXTENDED = lazy_pattern("[A-Za-z]{3}")
+_SCRIPT = lazy_pattern("[A-Za-z]{4}")
+_REGION = lazy_pattern("[A-Za-z]{2}|[0-9]{3}")
+_REGION_OF_ANDROID = lazy_pattern("r[A-Z]{2}")
+_VARIANT = lazy_pattern("[A-Za-z0-9]{5,8}|[0-9][A-Za-z0-9]{3}")
+_PRIVATE = lazy_pattern("x(-[a-z0-9]{1,8})+")
+_LOCAL_USE = lazy_pattern("q[a-t][a-z]")
+_EXTENSIONS = lazy_pattern("(-[a-wy-z0-9](-[a-z0-9]{2,8})+)*(-x(-[a-z0-9]{1,8})+)?")
+_ENCODING = lazy_pattern(r"(?<=_[A-Z]{2})\.[A-Za-z0-9-]+\Z")
 """The encoding in the name of a locale, such as de_DE.UTF-8."""
 _REGIONS = {"UK": "GB"}
 _MODIFIERS = {"latin": "Latn", "cyrillic": "Cyrl", "devanagari": "Deva", "arabic": "Arab", "iqtelif": "Latn"}

@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 import unicodedata
 
-from regard.data.language_codes import base_language, script_of
 from regard.data.text import nfc
 
 _INITIAL = "['’]?[^\\W\\d_][\u0300-\u036f]*"
@@ -179,6 +178,8 @@ _IN_LATIN = dict.fromkeys(("kk", "kaa", "tt", "ba"), _TURKIC)
 
 def letter_case(code: str) -> LetterCase:
     """Return the rules of a language, whose code may have any form, such as kk-Latn or OPUS-MT's kaz_Latn."""
+    from regard.data.language_codes import base_language, script_of
+
     language = base_language(code)
     if language in _IN_LATIN and script_of(code) == "Latn":
         return _IN_LATIN[language]

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from functools import cache
 
+from regard.common.lazy import lazy_pattern
 from regard.data import sentence_marks as tables
 from regard.data.sentence_marks import LONGEST_ABBREVIATION, character_class
 
@@ -46,31 +46,26 @@ SENTENCE_END = (
     rf")"
 )
 """Pattern: glued marks; marks before white space; between letters without capitals; after the ending of a verb."""
+_CANDIDATE = lazy_pattern(SENTENCE_END)
 _LETTERS = character_class(tables.CLAUSES)
-_CLAUSE_LETTER = re.compile(f"[{_LETTERS}]")
-_CLAUSE_END = re.compile(rf"(?<=[{_LETTERS}])\s+(?=[{_LETTERS}])")
-_CJK_LETTER = re.compile(f"[{_CJK}]")
-_GEORGIAN_LETTER = re.compile(f"[{character_class(tables.GEORGIAN)}]")
-_THAI_ABBREVIATION = re.compile(f"[{character_class(tables.THAI_AND_LAO)}]{{1,4}}")
-_NUMBER = re.compile(r"\W*(?:\d{1,4}|[^\W\d_]|[ivxlcIVXLC]{1,4})(?:[.)]\d{1,3})*\Z")
-_ROMAN_NUMBER = re.compile(r"[IVXLC]+")
-_LETTERS_WITH_DOTS = re.compile(r"(?:[^\W\d_]\.)+[^\W\d_]\Z")
-_CAPITAL_INSIDE = re.compile(r"[^\W\d_]{1,11}?[A-Z]")
+_CLAUSE_LETTER = lazy_pattern(f"[{_LETTERS}]")
+_CLAUSE_END = lazy_pattern(rf"(?<=[{_LETTERS}])\s+(?=[{_LETTERS}])")
+_CJK_LETTER = lazy_pattern(f"[{_CJK}]")
+_GEORGIAN_LETTER = lazy_pattern(f"[{character_class(tables.GEORGIAN)}]")
+_THAI_ABBREVIATION = lazy_pattern(f"[{character_class(tables.THAI_AND_LAO)}]{{1,4}}")
+_NUMBER = lazy_pattern(r"\W*(?:\d{1,4}|[^\W\d_]|[ivxlcIVXLC]{1,4})(?:[.)]\d{1,3})*\Z")
+_ROMAN_NUMBER = lazy_pattern(r"[IVXLC]+")
+_LETTERS_WITH_DOTS = lazy_pattern(r"(?:[^\W\d_]\.)+[^\W\d_]\Z")
+_CAPITAL_INSIDE = lazy_pattern(r"[^\W\d_]{1,11}?[A-Z]")
 """A name such as iPhone or macOS, which begins a sentence with a small letter."""
-_MONTHS = re.compile(rf"\s+(?:{'|'.join(tables.MONTHS)})\b")
-_LAST_WORD = re.compile(r"[^\s۔]*\Z")
-_FIRST_LETTERS = re.compile(r"[^\W\d_]*")
-
-
-@cache
-def _candidates() -> re.Pattern[str]:
-    """Compile the pattern at its first use: it takes ten milliseconds, and the C library has its own rules."""
-    return re.compile(SENTENCE_END)
+_MONTHS = lazy_pattern(rf"\s+(?:{'|'.join(tables.MONTHS)})\b")
+_LAST_WORD = lazy_pattern(r"[^\s۔]*\Z")
+_FIRST_LETTERS = lazy_pattern(r"[^\W\d_]*")
 
 
 def sentence_ends(text: str, start: int = 0, stop: int | None = None) -> Iterator[int]:
     """Yield the offsets at which sentences of a text line end, but for the last. Takes linear time for any text."""
-    for match in _candidates().finditer(text, start, len(text) if stop is None else stop):
+    for match in _CANDIDATE.finditer(text, start, len(text) if stop is None else stop):
         if _is_end(text, start, match):
             start = match.end()
             yield start

@@ -8,13 +8,14 @@ from dataclasses import dataclass
 
 from regard.common.counting import counted
 from regard.common.errors import UsageError
+from regard.common.lazy import lazy_pattern
 from regard.data.sentence_ends import sentence_ends
 from regard.data.sentence_marks import UNSPACED, character_class
 
 _BREAK = r"\n\r\v\f\x1c-\x1e\x85\u2028\u2029"
-NEWLINE = re.compile(rf"[{_BREAK}]\s*")
-_BLANK_LINE = re.compile(rf"(?:\r\n|[{_BREAK}])[^\S{_BREAK}]*[{_BREAK}]\s*")
-_UNSPACED = re.compile(f"[{character_class(UNSPACED)}]")
+NEWLINE = lazy_pattern(rf"[{_BREAK}]\s*")
+_BLANK_LINE = lazy_pattern(rf"(?:\r\n|[{_BREAK}])[^\S{_BREAK}]*[{_BREAK}]\s*")
+_UNSPACED = lazy_pattern(f"[{character_class(UNSPACED)}]")
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from regard.common.errors import UsageError
-from regard.common.lazy import needs_extra
+from regard.common.lazy import lazy_pattern, needs_extra
 from regard.data.text import nfc, nfc_with_places
 
 _NAME = r"[A-Za-z_][\w.-]{0,60}"
@@ -91,15 +91,15 @@ KEPT_ON_RETRY = KEPT | {"key", "symbol", "number"}
 SHOWN = 3
 """Spans that a warning names."""
 _ALL = "|".join(f"(?P<{kind}>{'|'.join(patterns)})" for kind, patterns in KINDS.items())
-_PATTERN = re.compile(_ALL.replace(r"![\w", "![\\w\u00c0-\u024f"), re.ASCII)
-_SIGN = re.compile(r"[^\w\s.,;!?'\"’“”…)\]]|[\d_\u2190-\u2bff\U0001f000-\U0001faff]|\.\w")
+_PATTERN = lazy_pattern(_ALL.replace(r"![\w", "![\\w\u00c0-\u024f"), re.ASCII)
+_SIGN = lazy_pattern(r"[^\w\s.,;!?'\"’“”…)\]]|[\d_\u2190-\u2bff\U0001f000-\U0001faff]|\.\w")
 """A span has one of these, in its first word or its second: they are found in a fraction of the time."""
 LONGEST_OWN = 500
 """Characters that a user's pattern matches at most; a search reads twice as many, so that time is linear."""
 _CACHED = 500
 """Characters of a line whose spans are kept for when they are asked for again, at most."""
-_MESSAGE_PART = re.compile(r"\}\s*=?\w{1,20}\s*\{|\}\s*\}")
-_DIGITS, _LIST = re.compile(r"\d+"), re.compile("[;|]")
+_MESSAGE_PART = lazy_pattern(r"\}\s*=?\w{1,20}\s*\{|\}\s*\}")
+_DIGITS, _LIST = lazy_pattern(r"\d+"), lazy_pattern("[;|]")
 
 
 class Span(NamedTuple):

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import difflib
 import gzip
 import io
-import re
 import unicodedata
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
@@ -18,14 +16,15 @@ from typing import Any, BinaryIO, Protocol, cast
 from regard.common.atomic import check_readable, write_bytes
 from regard.common.counting import counted
 from regard.common.errors import DataError, MissingExtra
+from regard.common.lazy import lazy_pattern
 from regard.data.file_kinds import binary_kind
 
 _BOM = b"\xef\xbb\xbf"
-_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
-INVISIBLE = re.compile("[\u00ad\u061c\u200b\u200e\u200f\u202a-\u202e\u2060\u2066-\u2069\ufeff]")
+_LONE_SURROGATE = lazy_pattern("[\ud800-\udfff]")
+INVISIBLE = lazy_pattern("[\u00ad\u061c\u200b\u200e\u200f\u202a-\u202e\u2060\u2066-\u2069\ufeff]")
 """Soft hyphens, spaces of no width, marks of direction and of byte order."""
-_BYTE = re.compile("<0x[0-9A-F]{2}>")
-COMPATIBILITY = re.compile(
+_BYTE = lazy_pattern("<0x[0-9A-F]{2}>")
+COMPATIBILITY = lazy_pattern(
     "[\u2024-\u2026\u2100-\u211f\u2121\u2123-\u214e\u2160-\u217f\u2474-\u24b5\u3200-\u3243\u3300-\u33ff\ufb00-\ufdfc\ufe10-\ufefc"
     "\uff01-\uffee\U0001d400-\U0001d7ff](?:(?<=[\uff66-\uff9d\uffa1-\uffbe])[\uff9e\uff9f\uffc2-\uffdc])?"
 )
@@ -283,6 +282,8 @@ def did_you_mean(path: Path) -> str:
         names = sorted(entry.name for entry in path.parent.iterdir())
     except OSError:
         return f", nor a folder {path.parent}; check the path"
+    import difflib
+
     near = difflib.get_close_matches(path.name, names, 1, 0.5)
     return f"; did you mean {path.parent / near[0]}?" if near else f"; {path.parent} has no file of a similar name"
 

@@ -7,7 +7,6 @@ import math
 import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future
 from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
@@ -18,12 +17,13 @@ from regard.common.reading import parse_json
 from regard.data.copy_tokens import COPY_CHARACTERS
 from regard.data.familiar import Familiar
 from regard.runtime.native import declare, kernels, typed
-from regard.search.search_steps import Candidate, Fate, SearchStep
 from regard.text.translation import TranslatedPart
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
+
+    from regard.search.search_steps import Fate, SearchStep
 
 ROLES = ("encoder", "cross", "decoder")
 FATES: tuple[Fate, ...] = ("pruned", "kept", "ended")
@@ -551,6 +551,8 @@ class RuntimeModel:
         return TranslatedPart(source.decode(), text.decode(), item.score)
 
     def _step(self, result: Any, step: int) -> SearchStep:
+        from regard.search.search_steps import Candidate, SearchStep
+
         library, count, ids = self._library, ctypes.c_size_t(), (ctypes.c_int32 * step)()
         prefixes = []
         for row in range(library.regard_open_hypotheses(result, step)):
@@ -636,16 +638,20 @@ def interruptible(call: Callable[[], _Result], is_long: bool = True) -> _Result:
     """Run a call of the library, where Python handles no signal, in a thread if it is long: Ctrl-C need not wait."""
     if not is_long or threading.current_thread() is not threading.main_thread():  # where no signal comes
         return call()
-    future = Future[_Result]()
+    results, problems = list[_Result](), list[BaseException]()
 
     def run() -> None:
         try:
-            future.set_result(call())
+            results.append(call())
         except BaseException as problem:
-            future.set_exception(problem)
+            problems.append(problem)
 
-    threading.Thread(target=run, name="regard", daemon=True).start()
-    return future.result()
+    thread = threading.Thread(target=run, name="regard", daemon=True)
+    thread.start()
+    thread.join()
+    for problem in problems:
+        raise problem
+    return results[0]
 
 
 def _array(numbers: Any, shape: tuple[int, ...]) -> npt.NDArray[np.float32]:

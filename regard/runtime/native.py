@@ -6,7 +6,6 @@ import ctypes
 import functools
 import hashlib
 import os
-import platform
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
@@ -207,7 +206,12 @@ def wasm_file() -> Path:
 
 def machine() -> str:
     """Return the kind of processor, as folders of libraries are named."""
-    name = platform.machine().lower()
+    if sys.platform == "win32":
+        import platform
+
+        name = platform.machine().lower()
+    else:
+        name = os.uname().machine.lower()
     return {"amd64": "x86_64", "x64": "x86_64", "arm64": "aarch64"}.get(name, name)
 
 
@@ -217,7 +221,9 @@ def processor() -> str:
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
     except OSError:
-        return f"{platform.machine()} {platform.processor()}"
+        import platform
+
+        return f"{machine()} {platform.processor()}"
     fields = {line.partition(":")[0].strip(): line.partition(":")[2].strip() for line in lines}
     return " ".join(fields.get(key, "") for key in ("model name", "flags", "Features", "CPU part"))
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 import atexit
 import functools
 import os
-import shutil
 import stat
-import tempfile
 import warnings
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -17,41 +16,49 @@ from regard.common.atomic import sync
 FOLDER = "REGARD_CACHE"
 
 
-def cache_folders() -> list[Path]:
-    """Return the folders that the cache may be in, the first choice first."""
+def cache_folders() -> Iterator[Path]:
+    """Yield the folders that the cache may be in, the first choice first; mostly nobody asks for the second one."""
     if folder := os.environ.get(FOLDER):
-        return [Path(folder)]
-    temporary = Path(tempfile.gettempdir()) / f"regard-{_user()}"
+        yield Path(folder)
+        return
     configured = Path(os.environ.get("XDG_CACHE_HOME", ""))
-    try:
-        cache = configured if configured.is_absolute() else Path.home() / ".cache"
-    except RuntimeError:  # a user without a home
-        return [temporary]
-    return [cache / "regard", temporary]
+    with suppress(RuntimeError):  # a user without a home
+        yield (configured if configured.is_absolute() else Path.home() / ".cache") / "regard"
+    import tempfile
+
+    yield Path(tempfile.gettempdir()) / f"regard-{_user()}"
 
 
-def private_folders() -> list[Path]:
-    """Return `lasting_folders`.
+def private_folders() -> Iterator[Path]:
+    """Yield `lasting_folders`.
 
     If there is none, although the user named none, files last as long as this process, in a folder of its own.
     """
-    return lasting_folders() or ([] if os.environ.get(FOLDER) else _process_folders())
+    is_lasting = False
+    for folder in lasting_folders():
+        is_lasting = True
+        yield folder
+    if not (is_lasting or os.environ.get(FOLDER)):
+        yield from _process_folders()
 
 
-def lasting_folders() -> list[Path]:
-    """Return those of `cache_folders` that are this user's alone; missing ones are created."""
-    folders = []
+def lasting_folders() -> Iterator[Path]:
+    """Yield those of `cache_folders` that are this user's alone; missing ones are created."""
     for folder in cache_folders():
+        is_private = False
         with suppress(OSError):
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            if _is_private(folder):
-                folders.append(folder)
-    return folders
+            is_private = _is_private(folder)
+        if is_private:
+            yield folder
 
 
 @functools.cache
 def _process_folders() -> list[Path]:
     """Create a folder for this process alone, with a warning; empty if even that would be in the hands of others."""
+    import shutil
+    import tempfile
+
     with suppress(OSError):
         folder = Path(tempfile.mkdtemp(prefix="regard-"))
         atexit.register(shutil.rmtree, folder, ignore_errors=True)
@@ -89,6 +96,8 @@ def write_private(path: Path, data: bytes) -> None:
 
     Raises OSError.
     """
+    import tempfile
+
     handle, temporary = tempfile.mkstemp(prefix=path.name, dir=path.parent)
     try:
         with os.fdopen(handle, "wb") as file:

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Sequence
+from functools import cached_property
 from itertools import accumulate, pairwise
 from typing import NamedTuple
 
+from regard.common.lazy import lazy_pattern
 from regard.data.letter_case import LONGEST_WORD, PLAIN, LetterCase, letter_case
 from regard.data.text import nfc
 from regard.text.mnemonics import Encode
 
 TITLE_WORDS, TITLE_SHARE = 4, 0.75
 """Words of a line, and the share of them with a capital, from which on it is a title and no name or label."""
-LANGUAGE_CODE = re.compile(r"\s*>>([\w-]+)<<")
+LANGUAGE_CODE = lazy_pattern(r"\s*>>([\w-]+)<<")
 """Code of the target language, which a line for a model of many begins with."""
-_WORD = re.compile("[^\\W\\d_]+(?:(?:['’](?=[^\\W\\d_])|[\u0300-\u036f]+)[^\\W\\d_]*)*")
-_START = re.compile(
+_WORD = lazy_pattern("[^\\W\\d_]+(?:(?:['’](?=[^\\W\\d_])|[\u0300-\u036f]+)[^\\W\\d_]*)*")
+_START = lazy_pattern(
     r"(\A[\W\d_]*?|[.!?…][^\w\s]{0,4}\s{1,4}[^\w\s]{0,4}?)"
     "(['’]?[^\\W\\d_](?:[^\\W\\d_]|[\u0300-\u036f])*(?:[\\s-]+\\w+)?)"
 )
@@ -56,8 +57,18 @@ class CaseReader:
 
     def __init__(self, languages: Sequence[str], encode: Encode) -> None:
         self.encode = encode
-        self.source, self.target = map(letter_case, languages)
+        self._languages = languages
         self._known_words = dict[str, str]()
+
+    @cached_property
+    def source(self) -> LetterCase:
+        """The rules of the source language."""
+        return letter_case(self._languages[0])
+
+    @cached_property
+    def target(self) -> LetterCase:
+        """The rules of the target language."""
+        return letter_case(self._languages[1])
 
     def read(self, line: str) -> KnownCase:
         """Return a line of capitals, or a title, with each word in known letters; any other line as it is."""

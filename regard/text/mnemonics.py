@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
+from regard.common.lazy import lazy_pattern
 from regard.data.letter_case import PLAIN, LetterCase
 from regard.data.spans import KEPT, find_spans
 
@@ -22,12 +23,12 @@ _SMALL = frozenset(_TITLE_WORDS.split())
 """Words that English titles write in small letters."""
 Encode = Callable[[str], list[int]]
 """Returns the token ids of a text."""
-_MARK = re.compile("[_&~]")
-_AT_END = re.compile(r"\s?\(([_&~])([A-Z]|(?<!~)[0-9])\)(?=[\s.:…]*\Z)")
-_WITHIN = re.compile(r"(?<![\w$=/\\@#*<(\[\"'“])([^\W\d_]*)([_&~])([^\W\d_][^\W\d_'’]*)(?![\w=;/\\@)\]])")
-_SENTENCE_END = re.compile(r"[^.\s]\s?[.!?][\"'”’»)\s]*\Z")
-_LETTER = re.compile(r"[^\W\d_]")
-_NO_LATIN = re.compile("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff가-힣]")
+_MARK = lazy_pattern("[_&~]")
+_AT_END = lazy_pattern(r"\s?\(([_&~])([A-Z]|(?<!~)[0-9])\)(?=[\s.:…]*\Z)")
+_WITHIN = lazy_pattern(r"(?<![\w$=/\\@#*<(\[\"'“])([^\W\d_]*)([_&~])([^\W\d_][^\W\d_'’]*)(?![\w=;/\\@)\]])")
+_SENTENCE_END = lazy_pattern(r"[^.\s]\s?[.!?][\"'”’»)\s]*\Z")
+_LETTER = lazy_pattern(r"[^\W\d_]")
+_NO_LATIN = lazy_pattern("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff가-힣]")
 
 
 def strip_mnemonic(line: str, encode: Encode) -> tuple[str, str]:

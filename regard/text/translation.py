@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence, Sized
 from dataclasses import dataclass, field, replace
-from html import escape
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from regard.attention.alignment_choice import AlignmentChoice as AlignmentChoice
@@ -137,6 +136,8 @@ def check_readings(readings: Any) -> None:
 
 def result_html(text: str, score: float, readings: Readings | None) -> str:
     """Return what a notebook shows of a result: text, score, and attention weights if there are any."""
+    from html import escape
+
     weights = "" if readings is None else readings._repr_html_()
     return f"<p>{escape(text)} <small>{score:.3f}</small></p>{weights}"
 

@@ -6,6 +6,7 @@ import ctypes
 import os
 import shutil
 import stat
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -133,17 +134,17 @@ def test_a_library_that_cannot_be_executed_in_one_folder_is_kept_in_the_next(
 
 @pytest.mark.parametrize("mode", [0o777, 0o1777, 0o770, 0o720, 0o702])
 def test_a_folder_that_others_can_write_to_is_not_used(mode: int, folder: Path) -> None:
-    assert private_folders() == [folder]
+    assert [*private_folders()] == [folder]
     folder.chmod(mode)
-    assert private_folders() == []
+    assert [*private_folders()] == []
     assert "set REGARD_CACHE" in str(load()) or "compiler" in str(load())
 
 
 def test_a_folder_that_others_can_exchange_is_not_used(folder: Path) -> None:
     folder.parent.chmod(0o777)
-    assert private_folders() == []
+    assert [*private_folders()] == []
     folder.parent.chmod(0o1777)  # as /tmp: only owners rename
-    assert private_folders() == [folder]
+    assert [*private_folders()] == [folder]
     folder.parent.chmod(0o700)
 
 
@@ -158,16 +159,16 @@ def test_a_root_that_everyone_can_write_to_is_that_of_a_container(
         return os.stat_result((0o40777, *actual[1:])) if path in open_folders else actual
 
     monkeypatch.setattr(Path, "stat", everyone)
-    assert private_folders() == [folder]
+    assert [*private_folders()] == [folder]
     open_folders.add(folder.resolve().parent)
-    assert private_folders() == []
+    assert [*private_folders()] == []
 
 
 def test_a_process_without_a_private_folder_makes_one_of_its_own(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv(private_cache.FOLDER, raising=False)
-    monkeypatch.setattr(private_cache.tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "shared"))
     private_cache._process_folders.cache_clear()
     for path in private_cache.cache_folders():
@@ -177,10 +178,10 @@ def test_a_process_without_a_private_folder_makes_one_of_its_own(
         (own,) = private_folders()
     assert own.parent == tmp_path
     assert stat.S_IMODE(own.stat().st_mode) == 0o700
-    assert private_folders() == [own], "the same one, without another warning"
+    assert [*private_folders()] == [own], "the same one, without another warning"
     tmp_path.chmod(0o777)
     private_cache._process_folders.cache_clear()
-    assert private_folders() == [], "others could exchange it"
+    assert [*private_folders()] == [], "others could exchange it"
     tmp_path.chmod(0o700)
     private_cache._process_folders.cache_clear()
 
@@ -188,21 +189,21 @@ def test_a_process_without_a_private_folder_makes_one_of_its_own(
 def test_a_folder_may_be_ones_own_link_but_not_a_dangling_one(folder: Path) -> None:
     folder.rename(folder.with_name("real"))
     folder.symlink_to("real")
-    assert private_folders() == [folder]
+    assert [*private_folders()] == [folder]
     folder.with_name("real").rmdir()
-    assert private_folders() == []
+    assert [*private_folders()] == []
 
 
 @pytest.mark.skipif(not hasattr(os, "getuid") or os.getuid() != 0, reason="only root gives files to another user")
 class TestStranger:
     def test_folders_and_links_of_another_user_are_not_used(self, folder: Path) -> None:
         os.chown(folder, STRANGER, -1)
-        assert private_folders() == []
+        assert [*private_folders()] == []
         os.chown(folder, 0, -1)
         folder.rename(folder.with_name("real"))
         folder.symlink_to("real")
         os.chown(folder, STRANGER, -1, follow_symlinks=False)
-        assert private_folders() == []
+        assert [*private_folders()] == []
 
     def test_files_of_another_user_are_not_read(self, folder: Path) -> None:
         write_private(folder / "file", b"x")

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from itertools import groupby
 
 from regard.common.errors import UsageError
+from regard.common.lazy import lazy_pattern
 from regard.data.sentence_ends import sentence_ends
 from regard.data.sentence_marks import GLUED
 from regard.data.sentences import NEWLINE, check_count, has_letters, needs_space
@@ -26,10 +27,10 @@ from regard.text.markup.tagged_sentence import Mark, Piece, TaggedSentence, buil
 from regard.text.markup.tags import Kind, Token, tag_name, tokenize
 from regard.text.markup.writing import Source, write_sentence
 
-_ATOM = re.compile(r"\s+|(?:[^\s&]|&(?![#\w])|&(?=#\w{20}))+|(?P<entity>&(?:#[0-9A-Za-z]*|\w+);?)")
+_ATOM = lazy_pattern(r"\s+|(?:[^\s&]|&(?![#\w])|&(?=#\w{20}))+|(?P<entity>&(?:#[0-9A-Za-z]*|\w+);?)")
 """White space, words, entities; a number of twenty digits is none of a character."""
 _LESS, _GREATER = "&(?:lt|#60|#[xX]3[cC]);", "&(?:gt|#62|#[xX]3[eE]);"
-_ESCAPED_BREAK = re.compile(
+_ESCAPED_BREAK = lazy_pattern(
     rf"{_LESS}/?(?:{'|'.join(sorted(LINE_TAGS))})(?![\w.:-])(?:[^<>&]|(?!{_LESS}|{_GREATER})&){{0,300}}(?:{_GREATER}|>)",
     re.IGNORECASE,
 )

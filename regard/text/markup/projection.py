@@ -8,19 +8,19 @@ translation of the word that it stood at.
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Literal, NamedTuple
 
+from regard.common.lazy import lazy_pattern
 from regard.data.sentence_marks import MARKS
 from regard.text.markup.tagged_sentence import Node, Position, TaggedSentence, Unit, split_word
 from regard.text.markup.word_links import WordLinks
 
-_LATIN = re.compile(r"[!-~]+")
-_NUMBER = re.compile(r"\d(?:[^\w\s]*\d)*")
+_LATIN = lazy_pattern(r"[!-~]+")
+_NUMBER = lazy_pattern(r"\d(?:[^\w\s]*\d)*")
 _ENDS = frozenset(MARKS)
 _DEEPEST = 64
 """Mean depth of the words' elements from which on tags are spread proportionally: time stays linear."""

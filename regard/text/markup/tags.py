@@ -10,6 +10,8 @@ import re
 from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
+from regard.common.lazy import lazy_pattern
+
 Kind = Literal["html", "xml"]
 TokenKind = Literal["text", "open", "close", "empty", "other"]
 
@@ -26,13 +28,13 @@ _RAW = names("script style xmp iframe noembed noframes")
 _TEXT_ONLY = frozenset(("title", "textarea"))
 """HTML elements whose content is text without tags."""
 _FOREIGN = frozenset(("svg", "math"))
-_START = {"html": re.compile(r"<(?:[A-Za-z]|!|\?|/)"), "xml": re.compile(r"<(?:[^\W\d]|:|!|\?|/)")}
-_NAME = re.compile(r"[^\s/>]+")
-_VALUE_OR_END = re.compile(r"=\s*|>")
-_ATTRIBUTE = re.compile(r"([^\s=>/\"']+)(?:\s*=\s*(\"[^\"]*\"|'[^']*'|[^\s>]+))?")
-_DOCTYPE = re.compile(r"<!DOCTYPE[^\[>]*\[")
-_SUBSET_END = re.compile(r"\]\s*>")
-_RAW_END = {name: re.compile(rf"</{name}(?=[\s/>])", re.IGNORECASE) for name in _RAW | _TEXT_ONLY}
+_START = {"html": lazy_pattern(r"<(?:[A-Za-z]|!|\?|/)"), "xml": lazy_pattern(r"<(?:[^\W\d]|:|!|\?|/)")}
+_NAME = lazy_pattern(r"[^\s/>]+")
+_VALUE_OR_END = lazy_pattern(r"=\s*|>")
+_ATTRIBUTE = lazy_pattern(r"([^\s=>/\"']+)(?:\s*=\s*(\"[^\"]*\"|'[^']*'|[^\s>]+))?")
+_DOCTYPE = lazy_pattern(r"<!DOCTYPE[^\[>]*\[")
+_SUBSET_END = lazy_pattern(r"\]\s*>")
+_RAW_END = {name: lazy_pattern(rf"</{name}(?=[\s/>])", re.IGNORECASE) for name in _RAW | _TEXT_ONLY}
 
 
 class Token(NamedTuple):

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from regard.common.lazy import lazy_pattern
 from regard.text.markup.elements import Role
 from regard.text.markup.projection import Entry, TargetUnit
 from regard.text.markup.tagged_sentence import TaggedSentence
 from regard.text.markup.tags import Kind
 
-_BEFORE, _BEHIND = re.compile(r"[(\[{\"“„‚‘«‹¿¡]"), re.compile(r"[\s.,;:!?…)\]}\"”’“»›]")
+_BEFORE, _BEHIND = lazy_pattern(r"[(\[{\"“„‚‘«‹¿¡]"), lazy_pattern(r"[\s.,;:!?…)\]}\"”’“»›]")
 """Punctuation, and white space, that parts an element from the words around it, wherever it comes to stand."""
-_OPENS, _CLOSES = re.compile(r"(?<!\S)['*/_-]"), re.compile(r"['*/_-](?!\S)")
+_OPENS, _CLOSES = lazy_pattern(r"(?<!\S)['*/_-]"), lazy_pattern(r"['*/_-](?!\S)")
 """Marks that are the same on both sides of what they enclose: before or behind it if they stand at a word's edge."""
 _ENTITIES = {
     "\u00a0": ("&nbsp;", "&#160;", "&#xa0;", "&#xA0;"),
@@ -22,7 +22,7 @@ _ENTITIES = {
     "'": ("&apos;", "&#39;", "&#x27;"),
 }
 """Characters that may be written as they are, and what some texts write instead."""
-_NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_NOT_XML = lazy_pattern("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 @dataclass(frozen=True)

@@ -134,6 +134,27 @@ def test_a_person_at_a_terminal_is_told_what_translates_and_asked_for_each_line(
 
 
 @pytest.mark.system
+def test_a_plain_line_loads_and_compiles_little(model: Path) -> None:
+    """Each module and pattern delays the first translation: a new process loads those that a plain line needs."""
+    code = (
+        "import re, sys; compile = re.compile; patterns = []\n"
+        "re.compile = lambda *arguments: patterns.append(arguments) or compile(*arguments)\n"
+        "from regard.pipe import PipeCall, translate_pipe\n"
+        "translate_pipe(PipeCall(sys.argv[1]))\n"
+        "own = [name for name in sys.modules if name.startswith('regard')]\n"
+        "unneeded = ('ssl', 'logging', 'email', 'tomllib', 'html', 'regard.text.markup.document', 'regard.data.language_codes')\n"
+        "print(len(own), len(patterns), *(name for name in unneeded if name in sys.modules))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(model)], input=b"I go home\n", capture_output=True, check=True
+    )
+    own, patterns, *unneeded = done.stdout.decode().split("\n")[1].split()
+    assert not unneeded
+    assert int(own) <= 45
+    assert int(patterns) <= 30
+
+
+@pytest.mark.system
 def test_nothing_heavy_is_loaded(model: Path, monkeypatch: pytest.MonkeyPatch, cache: Path) -> None:
     """Nor for a model folder, from the second call on."""
     code = (

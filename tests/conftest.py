@@ -7,6 +7,7 @@ types, which doubles its time; REGARD_SHAPES=all checks the whole package in all
 import gc
 import json
 import os
+import shutil
 import signal
 import sys
 import zlib
@@ -130,6 +131,19 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     is_broad = item.get_closest_marker("broad") is not None and "law_3" not in item.path.name
     is_free = item.path.name == "test_wrong_objects.py" or (SHAPES != "all" and (is_broad or not is_shaped))
     jaxtyping_config.update("jaxtyping_disable", is_free)
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return a cache folder of this test's own, with the kernels."""
+    from regard.runtime import private_cache  # late: its annotations may be checked
+
+    folder = tmp_path / "cache"
+    folder.mkdir(mode=0o700)
+    for path in (path for cached in private_cache.lasting_folders() for path in cached.glob("kernels-*.so")):
+        shutil.copy(path, folder)
+    monkeypatch.setenv(private_cache.FOLDER, str(folder))
+    return folder
 
 
 @pytest.fixture(scope="session")

@@ -40,8 +40,6 @@ PREPARED = re.compile(
 """How the arguments of Python begin in the commands that are forked; a server loads no PyTorch."""
 STARTERS = ("compare", "lab")
 """Commands that start such processes themselves: these are forked too."""
-EXPORTERS = ("export", "regard.serving.prepare")
-"""Parts of the arguments of commands that export a model."""
 LIBRARIES = ("torch._dynamo", "torch.distributed.tensor", "numpy", "pydantic", "typer", "PIL.Image", "sacrebleu")
 READ_AT_START = ("PYTHON", "OMP_", "MKL_", "KMP_", "LD_", "LC_", "LANG", "CUDA_", "TORCH", "LRU_", "ONEDNN", "OPENBLAS")
 """Beginnings of the names of variables that Python and libraries read when they are loaded: each set has its server."""
@@ -188,7 +186,7 @@ def _become(call: Mapping[str, Any]) -> None:
     first, *arguments = call["arguments"][1:]
     if set(STARTERS) & set(arguments[1:2]):
         _fork_server()
-    if any(word in argument for argument in (first, *arguments[:2]) for word in EXPORTERS):
+    if any("export" in argument for argument in (first, *arguments[:2])):
         compare_few_sentences()
     if first == "-m":
         sys.path[0] = os.getcwd()

@@ -27,6 +27,7 @@ from regard.common.reading import is_runtime_file
 
 if TYPE_CHECKING:
     from regard.data.languages import Languages
+    from regard.models import Model
     from regard.pipeline import FolderTranslator, Translation, Translator
     from regard.pipeline.bulk import (
         Chunk,
@@ -169,9 +170,12 @@ class _Model:
         """Write the export into the cache, after the output has been handed out: it takes as long as some lines."""
         if self.export_name and self.folder:
             from regard.interchange.runtime import keep_export
+            from regard.model_folder import ModelFolder
 
             sys.stdout.flush()
-            keep_export(self.folder, self.export_name, cast("FolderTranslator", self.make()))
+            translator = cast("FolderTranslator", self.make())
+            model = ModelFolder(translator.settings, translator.tokenizer, cast("Model", translator.model))
+            keep_export(self.folder, self.export_name, model, translator.engine.precision)
 
 
 def _open_model(

@@ -20,8 +20,7 @@ from regard.data.vocabulary import EOS
 from regard.interchange.parity import Parity, best_targets
 from regard.interchange.probe_sentences import real_sentences
 from regard.model_folder import ModelFolder, load_folder, load_language_id, model_fingerprint
-from regard.models import Model
-from regard.pipeline import FolderTranslator, RuntimeTranslator
+from regard.pipeline import RuntimeTranslator
 from regard.pipeline.export_cache import export_name, write_export
 from regard.pipeline.loading import alignment_choice
 from regard.runtime.engine.packed_model import pack_model, why_not_packed
@@ -44,14 +43,13 @@ def export(
     source: Path | None = None,
     embeddings: Embeddings = "table",
     languages: Languages | None = None,
-    name: str = "",
 ) -> Parity:
     """Write a model folder as a runtime file, and compare the two on real sentences: those of `source`, or of the
     validation data in its folder, or of the sample.
 
     `embeddings`: of a precision below float32, a table of their own, or, if they are tied to the output projection, the
     packed one, for a smaller file. In float32 these are the same numbers, and lie in the file once.
-    `languages`: of source and target; those of the folder if not given. `name`: see `export_name`; for the card.
+    `languages`: of source and target; those of the folder if not given.
     Raises ExportError, with all causes, if the file could not hold the model or translates differently; nothing is left
     behind then.
     """
@@ -59,14 +57,8 @@ def export(
         raise ExportError(f"{out}: there is something already that is no runtime file; choose a new name, or remove it")
     model = load_folder(folder)
     ExportError.raise_all(f"{folder}: {cause}" for cause in obstacles(model))
-    packed = pack_model(model.model, precision)
-    if embeddings == "packed":
-        share_embeddings(packed)
     sentences, origin = real_sentences(folder, model.tokenizer.source, source)
-    choice = alignment_choice(folder, model)
-    languages = languages or model.settings.languages
-    about = card(folder, model, precision, choice, languages) | ({"name": name} if name else {})
-    content = runtime_file(model, packed, choice, about, _language_id(folder, model, languages))
+    content = _content(folder, model, precision, embeddings, languages)
     out.parent.mkdir(exist_ok=True)
     with atomic_file(out, durable=True, unnamed=True) as beside:
         beside.write_bytes(content)
@@ -75,24 +67,38 @@ def export(
     return parity
 
 
-def keep_export(folder: Path, name: str, translator: FolderTranslator) -> None:
-    """Write the export of a folder, which `translator` is, into the cache by its `name`.
+def keep_export(folder: Path, name: str, model: ModelFolder, precision: Precision) -> Path | None:
+    """Write the export of a folder, which holds `model`, into the cache by its `name`; return its path.
 
-    There is none if it cannot be made or written, or would hide a warning: the next call uses PyTorch again.
+    There is none if it cannot be made or written, or would hide a warning: PyTorch has to be used. It is not compared
+    with the model, as `export` does: the library searches for a model in memory by the same program and weights.
     """
-    assert isinstance(translator.model, Model), "an ensemble is not exported"
-    model, choice = ModelFolder(translator.settings, translator.tokenizer, translator.model), translator.choice
-    precision = translator.engine.precision
-    languages = model.settings.languages
     if obstacles(model) or model.settings.model.ablations():
-        return
+        return None
     with suppress(OSError, ValueError, MemoryError, RegardError, Warning), warnings.catch_warnings():
         warnings.simplefilter("error")
-        about = {**card(folder, model, precision, alignment_choice(folder, model), languages), "name": name}
-        packed, language_id = pack_model(model.model, precision), _language_id(folder, model, languages)
-        content = runtime_file(model, packed, choice, about, language_id)
+        content = _content(folder, model, precision, name=name)
         if export_name(folder, precision) == name:  # nobody has changed the folder meanwhile
-            write_export(name, content)
+            return write_export(name, content)
+    return None
+
+
+def _content(
+    folder: Path,
+    model: ModelFolder,
+    precision: Precision,
+    embeddings: Embeddings = "table",
+    languages: Languages | None = None,
+    name: str = "",
+) -> bytes:
+    """Return the content of a runtime file. `name`: see `export_name`; for the card."""
+    packed = pack_model(model.model, precision)
+    if embeddings == "packed":
+        share_embeddings(packed)
+    choice = alignment_choice(folder, model)
+    languages = languages or model.settings.languages
+    about = card(folder, model, precision, choice, languages) | ({"name": name} if name else {})
+    return runtime_file(model, packed, choice, about, _language_id(folder, model, languages))
 
 
 def obstacles(model: ModelFolder) -> list[str]:

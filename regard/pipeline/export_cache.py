@@ -1,7 +1,8 @@
 """Cache of exports: a model folder that translated on the CPU once is opened without PyTorch the next time.
 
-An export is a runtime file in the private cache. Its name is the hash of all that it depends on, so that a stale one is
-never found. None of this imports PyTorch; `regard.interchange.runtime` writes exports.
+An export is a runtime file in the private cache of the user; the command line and the server share it. Its name is the
+hash of all that it depends on, so that a stale one is never found. None of this imports PyTorch;
+`regard.interchange.runtime` makes exports.
 """
 
 from __future__ import annotations
@@ -24,7 +25,9 @@ SWITCH = "REGARD_EXPORTS"
 LIMIT = 2 << 30
 """Bytes that all exports may take together; the least recently used ones are removed."""
 LARGEST = LIMIT // 8
-"""Bytes of the largest export: making it takes a multiple of its size in memory."""
+"""Bytes of the largest model whose export a command makes: that takes a multiple of its size in memory."""
+RECENT = 3600
+"""Seconds after its last use in which an export is not removed: whoever asked for it may be about to open it."""
 _GPUS = ("/dev/nvidiactl", "/dev/nvmap", "/dev/kfd", "/dev/dxg")
 """Devices of Linux, one of which there is if PyTorch finds a GPU."""
 
@@ -37,23 +40,17 @@ def find_export(
     The name is empty if there can be none, the user switched exports off, or PyTorch may find a GPU to translate on.
     """
     may_be_gpu = device != "cpu" and (device != "auto" or sys.platform != "linux" or any(map(os.path.exists, _GPUS)))
-    name = ""
-    if may_be_gpu or os.environ.get(SWITCH, "").lower() in ("off", "0", "no"):
-        return name, None
-    with suppress(RegardError, OSError):  # whoever loads the folder says what is wrong with it
-        if sum(path.stat().st_size for path in export_files(folder)) > LARGEST:
-            return name, None
-        name = export_name(folder, precision)
-        for path in (cache / name for cache in lasting_folders()):
-            if is_private_file(path):
-                with suppress(ModelFolderError):
-                    translator = RuntimeTranslator(path, threads)
-                    if translator.model.card.get("name") == name:
-                        with suppress(OSError):
-                            os.utime(path, ns=(time.time_ns(), path.stat().st_mtime_ns))  # used just now
-                        return name, translator
-                path.unlink()  # damaged, or another export
-    return name, None
+    if not may_be_gpu and are_kept():
+        with suppress(RegardError, OSError):  # whoever loads the folder says what is wrong with it
+            if sum(path.stat().st_size for path in export_files(folder)) <= LARGEST:
+                name = export_name(folder, precision)
+                return name, open_export(name, threads)
+    return "", None
+
+
+def are_kept() -> bool:
+    """Return whether exports are read and written: the user may switch them off."""
+    return os.environ.get(SWITCH, "").lower() not in ("off", "0", "no")
 
 
 def export_name(folder: Path, precision: str) -> str:
@@ -67,17 +64,44 @@ def export_files(folder: Path) -> list[Path]:
     return model_files(folder, "languages.json", "README.md")
 
 
-def write_export(name: str, content: bytes) -> None:
-    """Write an export into the first cache folder that can hold it, and remove the least recently used ones."""
+def open_export(name: str, threads: int | None = None) -> RuntimeTranslator | None:
+    """Open the export of a name; None if the cache has none that is whole. A damaged one is removed."""
+    for path in (cache / name for cache in lasting_folders()):
+        if is_private_file(path):
+            with suppress(ModelFolderError):
+                translator = RuntimeTranslator(path, threads)
+                if translator.model.card.get("name") == name:
+                    with suppress(OSError):
+                        mark_used(path)
+                    return translator
+            with suppress(OSError):
+                path.unlink()  # damaged, or another export
+    return None
+
+
+def mark_used(path: Path) -> None:
+    """Note that an export is used just now; its time of change stays. Raises OSError if it is gone."""
+    os.utime(path, ns=(time.time_ns(), path.stat().st_mtime_ns))
+
+
+def write_export(name: str, content: bytes) -> Path | None:
+    """Write an export into the first cache folder that can hold it; None if there is none.
+
+    The least recently used ones beyond the limit are removed, and what killed processes left unfinished.
+    """
     for folder in lasting_folders():
         with suppress(OSError):
             write_private(folder / name, content)
-            break
-    else:
-        return
+            _remove_old(folder)
+            return folder / name
+    return None
+
+
+def _remove_old(folder: Path) -> None:
+    size, now = 0, time.time()
     with suppress(OSError):  # others may remove them too
-        size, status = 0, {path: path.stat() for path in folder.glob("model-*")}
+        status = {path: path.stat() for path in folder.glob("model-*")}
         for path in sorted(status, key=lambda path: -status[path].st_atime_ns):
             size += status[path].st_size
-            if size > LIMIT:
+            if (size > LIMIT or path.suffix != ".regard") and now - status[path].st_atime > RECENT:
                 path.unlink()

@@ -8,6 +8,7 @@ import contextlib
 import json
 import os
 import re
+from collections import Counter
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -17,7 +18,7 @@ from regard.common.errors import ModelFolderError, RegardError, UsageError
 from regard.common.processes import module_command
 from regard.data.language_codes import canonical_code, code_exists
 from regard.data.language_id import LanguageId
-from regard.pipeline.export_cache import export_files
+from regard.pipeline.export_cache import export_files, mark_used
 from regard.serving.engine_pool import EnginePool, Log
 from regard.serving.frames import Message, error_of
 from regard.serving.raw_json import RawJson
@@ -38,6 +39,10 @@ _NEEDED = {"config.json", "model.safetensors"}
 """Files without which a folder is no model folder."""
 _IMAGE = (1, 200)
 """Lines and characters of text that an image counts as, in the backlog."""
+_exports = dict[Path, Path]()
+"""The export that is served of each model folder."""
+_removals = Counter[Path]()
+"""How often the export of a folder was found to be removed."""
 
 
 @dataclass(frozen=True)
@@ -276,11 +281,26 @@ async def _prepared(path: Path, precision: str) -> Path:
     answer = json.loads(output.splitlines()[-1])
     if "error" in answer:
         raise error_of(answer["error"])
-    return Path(answer["path"])
+    opened = Path(answer["path"])
+    if opened != path:
+        _exports[path] = opened
+    return opened
 
 
 def _state_of(path: Path) -> tuple[Any, ...]:
-    """Return what changes when the files of a model do: inode, size and time of each; nothing while one is missing."""
+    """Return what changes when the files of a model do: inode, size and time of each; nothing while one is missing.
+
+    It changes too when somebody has removed the export, without which no engine could start again; else this keeps the
+    export from being removed as one that nobody uses.
+    """
+    try:
+        if path in _exports:
+            mark_used(_exports[path])
+    except FileNotFoundError:
+        del _exports[path]
+        _removals[path] += 1
+    except OSError:  # such as that of a file system which can only be read
+        pass
     try:
         files = [path] if path.is_file() else export_files(path)
         status = {file.name: os.stat(file) for file in files}
@@ -288,7 +308,8 @@ def _state_of(path: Path) -> tuple[Any, ...]:
         return ()
     if not path.is_file() and not status.keys() >= _NEEDED:
         return ()
-    return tuple((name, item.st_ino, item.st_size, item.st_mtime_ns) for name, item in status.items())
+    changes = ((name, item.st_ino, item.st_size, item.st_mtime_ns) for name, item in status.items())
+    return (_removals[path], *changes)
 
 
 def _names(paths: Sequence[Path]) -> list[str]:

@@ -15,7 +15,7 @@ from small import SENTENCES, folder
 
 from regard.common.errors import UsageError
 from regard.interchange.runtime import keep_export
-from regard.model_folder import save_alignment
+from regard.model_folder import load_folder, save_alignment
 from regard.pipeline import export_cache, load_translator
 from regard.pipeline.export_cache import export_name, find_export, write_export
 from regard.runtime import native, private_cache
@@ -75,7 +75,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def keep(path: Path, precision: Any = "float32") -> str:
     """Make the export of a folder; return its name."""
     name = export_name(path, precision)
-    keep_export(path, name, load_translator(path, precision=precision))
+    keep_export(path, name, load_folder(path), precision)
     return name
 
 
@@ -174,9 +174,10 @@ def test_an_export_is_of_the_files_as_they_are(model: Path, cache: Path, tmp_pat
         (path / file).write_bytes(content)
         assert find_export(path)[1] is not None
     (path / "alignment.json").unlink()
-    with pytest.warns(UserWarning, match="missing, although a head was chosen"):  # each time
-        name = keep(path)
+    name = keep(path)
     assert find_export(path) == (name, None)
+    with pytest.warns(UserWarning, match="missing, although a head was chosen"):  # each time
+        load_translator(path)
 
 
 def test_where_no_export_can_be_made_nothing_is_said(
@@ -184,23 +185,31 @@ def test_where_no_export_can_be_made_nothing_is_said(
 ) -> None:
     path = tmp_path / "run"
     shutil.copytree(model, path)
-    name, translator = export_name(path, "float32"), load_translator(path)
+    name, loaded = export_name(path, "float32"), load_folder(path)
     for problem in (ValueError("a tokenizer that the library does not know"), OSError("a full disk"), MemoryError()):
         with monkeypatch.context() as patch:
             patch.setattr("regard.interchange.runtime.runtime_file", Mock(side_effect=problem))
-            keep_export(path, name, translator)
+            keep_export(path, name, loaded, "float32")
     (path / "languages.json").write_text("{}", encoding="utf-8")  # changed since it was opened
-    keep_export(path, name, translator)
+    keep_export(path, name, loaded, "float32")
     assert not list(cache.glob("model-*"))
 
 
 def test_the_cache_is_limited(model: Path, cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for number, name in enumerate(("model-b", "model-c", "model-a")):
+    for number, name in enumerate(("model-b.regard", "model-c.regard", "model-a.regard")):
         write_export(name, bytes(100))
         os.utime(cache / name, ns=(number, 0))
+    for name in ("model-d.regardkilled", "model-d.regardunfinished"):
+        (cache / name).touch()
+    os.utime(cache / "model-d.regardkilled", (0, 0))
     monkeypatch.setattr(export_cache, "LIMIT", 250)
-    write_export("model-d", bytes(100))
-    assert sorted(path.name for path in cache.iterdir()) == ["model-a", "model-d"]
+    write_export("model-d.regard", bytes(100))
+    kept = ["model-a.regard", "model-d.regard", "model-d.regardunfinished"]
+    assert sorted(path.name for path in cache.iterdir()) == kept
+    write_export("model-e.regard", bytes(200))
+    write_export("model-f.regard", bytes(900))
+    kept = ["model-d.regard", "model-d.regardunfinished", "model-e.regard", "model-f.regard"]
+    assert sorted(path.name for path in cache.iterdir()) == kept, "what was used within the hour stays"
     monkeypatch.setattr(export_cache, "LARGEST", 1000)
     assert find_export(model) == ("", None)
     monkeypatch.undo()
@@ -208,7 +217,7 @@ def test_the_cache_is_limited(model: Path, cache: Path, tmp_path: Path, monkeypa
         (tmp_path / "file").touch()
         monkeypatch.setenv(private_cache.FOLDER, nowhere)
         assert not [*lasting_folders()]
-        write_export("model-e", b"")
+        assert write_export("model-g.regard", b"") is None
 
 
 def test_a_gpu_is_left_to_pytorch(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,6 +9,7 @@ import signal
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 from fuzz.exchanges import read, request, send
 from fuzz.http_cases import HttpCase, Report, kind
@@ -33,7 +34,7 @@ def killed_engine(chance: random.Random) -> HttpCase:
             for _ in range(kills):
                 time.sleep(pause)
                 for number, file in server.engines().items():
-                    if file == server.path(model).name or (model == FOLDER and file.startswith("runtime")):
+                    if file == server.path(model).name or (model == FOLDER and file.startswith("model-")):
                         os.kill(number, signal.SIGKILL)
             answer = read(stream)
         seconds = time.monotonic() - start
@@ -125,7 +126,7 @@ def linked_file(chance: random.Random) -> HttpCase:
                 time.sleep(0.2)
             if (server.folder / "secret").read_text() != SECRET:
                 return Report("leaked", (f"the file that {name} leads to was written into",))
-            exports = [path for path in (server.path(FOLDER) / "exports").rglob("*") if path.is_file()]
+            exports = Path(os.environ["REGARD_CACHE"]).glob("model-*")
             if any(SECRET.encode() in path.read_bytes() for path in exports):
                 return Report("leaked", (f"{name}, a link, in an export",))
         return Report("done")

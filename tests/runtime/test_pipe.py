@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -16,7 +15,7 @@ from regard.interchange.runtime import export
 from regard.pipe import PipeCall, pipe_call
 from regard.pipeline import export_cache
 from regard.pipeline.bulk.chunk_translator import UNLEARNT
-from regard.runtime import native, private_cache
+from regard.runtime import native
 
 if (problem := native.why_unavailable()) is not None:
     pytest.skip(f"no C library on this machine: {problem}", allow_module_level=True)
@@ -30,17 +29,6 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     sentences.write_text("\n".join(SENTENCES), encoding="utf-8")
     export(path, path.with_suffix(".regard"), source=sentences)
     return path.with_suffix(".regard")
-
-
-@pytest.fixture
-def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return a cache folder of this test's own, with the kernels."""
-    folder = tmp_path / "cache"
-    folder.mkdir(mode=0o700)
-    for path in (path for cached in private_cache.lasting_folders() for path in cached.glob("kernels-*.so")):
-        shutil.copy(path, folder)
-    monkeypatch.setenv(private_cache.FOLDER, str(folder))
-    return folder
 
 
 def run(*arguments: str, lines: bytes, command: str = "regard") -> subprocess.CompletedProcess[bytes]:

@@ -25,7 +25,7 @@ from systems import linux
 from regard.common.errors import LineError, ModelFolderError, RegardError, UsageError
 from regard.data.language_id import LanguageId
 from regard.model_folder import load_folder, load_settings, save_alignment, save_language_id, write_settings
-from regard.pipeline import RuntimeTranslator, load_captioner
+from regard.pipeline import RuntimeTranslator, export_cache, load_captioner
 from regard.runtime import native
 from regard.runtime.engine import pack_model
 from regard.runtime.engine.runtime_file import runtime_file
@@ -640,7 +640,14 @@ CHANGES: list[tuple[Callable[[Path], object], Callable[[Any], object], object]] 
 """Changes of a folder, each with what shows that they are served, and how."""
 
 
-def test_a_folder_is_served_as_it_is_whatever_was_changed(tmp_path: Path) -> None:
+@pytest.fixture
+def exports(cache: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Switch exports on; return the folder that they are kept in."""
+    monkeypatch.setenv(export_cache.SWITCH, "on")
+    return cache
+
+
+def test_a_folder_is_served_as_it_is_whatever_was_changed(tmp_path: Path, exports: Path) -> None:
     """The server sees every change while it runs, and at the end it is one with a server of a fresh copy."""
     run = folder(tmp_path / "run", end=0.5, languages=("ko", "en"))
     save_alignment(run, {**HEAD, "head": 0})
@@ -662,15 +669,45 @@ def test_a_folder_is_served_as_it_is_whatever_was_changed(tmp_path: Path) -> Non
     settings = {"precision": "float32", "languages": ()}
     changed, messages = served([run], use, **settings)
     assert ["loaded again" in message for message in messages] == [True] * len(CHANGES)
-    fresh = tmp_path / "fresh" / "run"
-    shutil.copytree(run, fresh, ignore=shutil.ignore_patterns("exports"))
-    assert changed == served([fresh], state_of, **settings)[0]
-    written = (run / "exports" / "runtime-float32.regard").stat()
+    times = {path.name: path.stat().st_mtime_ns for path in exports.glob("model-*")}
+    assert len(times) == 1 + len(CHANGES)
     assert changed == served([run], state_of, **settings)[0]
-    assert (run / "exports" / "runtime-float32.regard").stat() == written, "an export of the folder as it is stays"
+    now = {path.name: path.stat().st_mtime_ns for path in exports.glob("model-*")}
+    assert now == times, "an export of the folder as it is stays"
+    for path in exports.glob("model-*"):
+        path.unlink()
+    fresh = tmp_path / "fresh" / "run"
+    shutil.copytree(run, fresh)
+    assert changed == served([fresh], state_of, **settings)[0]
 
 
-def test_folders_are_exported_once_and_captioners_run_on_pytorch(tmp_path: Path) -> None:
+def test_a_server_whose_export_was_removed_makes_it_again(tmp_path: Path, exports: Path) -> None:
+    """Whoever empties the cache harms no server: an engine that died later can start again."""
+    run = folder(tmp_path / "run", end=0.5)
+
+    async def use(service: ProcessService) -> Any:
+        before = await service.translate("run", SENTENCES, SEARCH, DEADLINE)
+        (export,) = exports.glob("model-*")
+        export.unlink()
+        await service.reload()
+        assert export.exists()
+        for pid in service.pids:
+            os.kill(pid, signal.SIGKILL)
+        assert await service.translate("run", SENTENCES, SEARCH, DEADLINE) == before
+
+    _, messages = served([run], use)
+    assert len([message for message in messages if "loaded again" in message]) == 1
+
+
+def test_without_exports_a_folder_runs_on_pytorch(tmp_path: Path, cache: Path) -> None:
+    async def use(service: ProcessService) -> Any:
+        return service.models["run"].facts["engine"]
+
+    assert served([folder(tmp_path / "run", end=0.5)], use)[0] == "pytorch"
+    assert not list(cache.glob("model-*"))
+
+
+def test_folders_are_exported_once_and_captioners_run_on_pytorch(tmp_path: Path, exports: Path) -> None:
     run, images = (
         folder(tmp_path / "first", "transformer", "transformer", end=0.5),
         captioner_folder(tmp_path / "images"),
@@ -689,7 +726,7 @@ def test_folders_are_exported_once_and_captioners_run_on_pytorch(tmp_path: Path)
 
     (lines, caption, explained, kinds), _ = served([run, images], use, precision="float32")
     assert kinds == {"first": "translation", "images": "captions"}
-    exported = run / "exports" / "runtime-float32.regard"
+    (exported,) = exports.glob("model-*")
     assert [line.hypotheses[0].text for line in lines] == [
         t.text for t in RuntimeTranslator(exported).translate(SENTENCES[:2])
     ]

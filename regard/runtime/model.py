@@ -5,12 +5,13 @@ from __future__ import annotations
 import ctypes
 import math
 import os
+import struct
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from regard.common.errors import ConfigurationError, LineError, ModelFolderError, RegardError, UsageError
 from regard.common.reading import parse_json
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from regard.search.search_steps import Fate, SearchStep
+
+    _Arrays = dict[str, npt.NDArray[np.float32]]
 
 ROLES = ("encoder", "cross", "decoder")
 FATES: tuple[Fate, ...] = ("pruned", "kept", "ended")
@@ -101,10 +104,25 @@ class _Layer(ctypes.Structure):
     _fields_ = (("name", ctypes.c_char_p), ("role", ctypes.c_int32), ("heads", ctypes.c_int32))
 
 
+class _Line(ctypes.Structure):
+    _fields_ = (
+        *(("source", ctypes.c_void_p), ("note", ctypes.c_char_p), ("source_count", ctypes.c_size_t)),
+        *typed(ctypes.c_int32, "hypotheses", "parts"),
+    )
+
+
+class _Hypothesis(ctypes.Structure):
+    _fields_ = (
+        *(("score", ctypes.c_double), *typed(ctypes.c_void_p, "text", "tokens", "log_probs", "links", "parts")),
+        *typed(ctypes.c_size_t, "text_size", "token_count", "link_count"),
+        *typed(ctypes.c_int32, "is_complete", "is_recorded"),
+    )
+
+
 class _Part(ctypes.Structure):
     _fields_ = (
-        *(*typed(ctypes.c_void_p, "source", "text"), *typed(ctypes.c_size_t, "source_size", "text_size")),
-        ("score", ctypes.c_double),
+        *(("score", ctypes.c_double), *typed(ctypes.c_void_p, "source", "text"), ("repetition", ctypes.c_char_p)),
+        *(*typed(ctypes.c_size_t, "source_size", "text_size"), ("repetitions", ctypes.c_int32)),
     )
 
 
@@ -166,8 +184,7 @@ class RuntimeStates:
     attends_first: bool
 
 
-@dataclass(frozen=True, eq=False)
-class RuntimeHypothesis:
+class RuntimeHypothesis(NamedTuple):
     """A translation of a line: text, score, token ids; links, attention (heads, T, S) and states if asked for."""
 
     text: str
@@ -175,15 +192,14 @@ class RuntimeHypothesis:
     ids: tuple[int, ...]
     log_probs: tuple[float, ...]  # of each token, after those before it
     links: tuple[tuple[int, int], ...] | None
-    weights: dict[str, npt.NDArray[np.float32]]  # by layer, as the scores that softmax makes them of
-    scores: dict[str, npt.NDArray[np.float32]]
+    weights: _Arrays  # by layer, as the scores that softmax makes them of
+    scores: _Arrays
     states: RuntimeStates | None
     repetitions: tuple[tuple[str, int], ...]  # of its parts: texts that are repeated over and over, and how often
     is_complete: bool  # it holds all required terms, and the model has placed its copy tokens itself
 
 
-@dataclass(frozen=True)
-class RuntimeLine:
+class RuntimeLine(NamedTuple):
     """The result of a line: hypotheses, best first, the tokens of its source, its parts, notes on it, and the search.
 
     `steps` are there if they were asked for, and the line was neither empty nor split.
@@ -364,6 +380,11 @@ class RuntimeModel:
         return ctypes.string_at(address, size.value) if address else b""
 
     @cached_property
+    def _tokens(self) -> tuple[dict[int, str], dict[int, str]]:
+        """The tokens of source and target that were read already, by their ids."""
+        return {}, {}
+
+    @cached_property
     def copies(self) -> str:
         """The characters of the model's copy tokens; empty if it has none."""
         sides = self.encode(COPY_CHARACTERS), False, self.encode_target(COPY_CHARACTERS), True
@@ -411,18 +432,17 @@ class RuntimeModel:
         may be empty if `min_length` lets it. The steps of the search come too, if the options ask for a trace. Raises
         UsageError.
         """
-        library, count, own = self._library, ctypes.c_size_t(), (Constraints * len(sources))(*constraints)
+        library, own = self._library, (Constraints * len(sources))(*constraints)
         (kind, given), rest = _sources(sources), (len(sources), own, ctypes.byref(_structure(options)))
 
         def target(result: int, index: int, rank: int) -> tuple[tuple[int, ...], float, bool]:
-            tokens = library.regard_tokens(result, index, rank, ctypes.byref(count))
-            is_complete = bool(library.regard_is_complete(result, index, rank))
-            return tuple(tokens[: count.value]), library.regard_score(result, index, rank), is_complete
+            item = library.regard_hypothesis(result, index, rank).contents
+            return _numbers("i", item.token_count, item.tokens), item.score, bool(item.is_complete)
 
         def search() -> tuple[list[list[tuple[tuple[int, ...], float, bool]]], list[SearchStep]]:
             result = _succeed(getattr(library, f"regard_translate_{kind}"), self._model, *given, *rest)
             try:
-                ranks = [range(library.regard_hypotheses(result, index)) for index in range(len(sources))]
+                ranks = [range(library.regard_line(result, n).contents.hypotheses) for n in range(len(sources))]
                 targets = [[target(result, index, rank) for rank in own] for index, own in enumerate(ranks)]
                 return targets, [self._step(result, step) for step in range(library.regard_steps(result))]
             finally:
@@ -483,11 +503,12 @@ class RuntimeModel:
 
     def tokens(self, ids: Sequence[int], is_target: bool) -> list[str]:
         """Return the token of each id."""
-        size, texts = ctypes.c_size_t(), []
-        for index in ids:
+        known = self._tokens[is_target]
+        size = ctypes.c_size_t()
+        for index in {*ids}.difference(known):
             address = self._library.regard_token(self._model, int(is_target), index, ctypes.byref(size))
-            texts.append(ctypes.string_at(address, size.value).decode())
-        return texts
+            known[index] = _text(address, size.value)
+        return [known[index] for index in ids]
 
     def decode(self, ids: Sequence[int], is_target: bool) -> str:
         """Return the text of tokens."""
@@ -526,29 +547,30 @@ class RuntimeModel:
 
     def _lines(self, result: Any) -> list[RuntimeLine]:
         """Read a result, and free it."""
+        library = self._library
         try:
             self.check_unchanged()
-            return [self._line(result, index) for index in range(self._library.regard_count(result))]
+            steps = tuple(self._step(result, step) for step in range(library.regard_steps(result)))
+            return [self._line(result, index, steps) for index in range(library.regard_count(result))]
         finally:
-            self._library.regard_free(result)
+            library.regard_free(result)
 
-    def _line(self, result: Any, index: int) -> RuntimeLine:
-        library, count = self._library, ctypes.c_size_t()
-        ranks = range(library.regard_hypotheses(result, index))
-        source = library.regard_source(result, index, ctypes.byref(count))
-        note = library.regard_note(result, index)
+    def _line(self, result: Any, index: int, steps: tuple[SearchStep, ...]) -> RuntimeLine:
+        line = self._library.regard_line(result, index).contents
+        ranked = [self._library.regard_hypothesis(result, index, rank).contents for rank in range(line.hypotheses)]
+        parts = [(_Part * line.parts).from_address(item.parts) for item in ranked]
         return RuntimeLine(
-            tuple(self._hypothesis(result, index, rank) for rank in ranks),
-            tuple(source[: count.value]),
-            tuple(self._part(result, index, part) for part in range(library.regard_parts(result, index))),
-            tuple(note.decode().split("\n")) if note else (),
-            tuple(self._step(result, step) for step in range(library.regard_steps(result))),
+            tuple(
+                self._hypothesis(result, index, rank, *own) for rank, own in enumerate(zip(ranked, parts, strict=True))
+            ),
+            _numbers("i", line.source_count, line.source),
+            tuple(
+                TranslatedPart(_text(part.source, part.source_size), _text(part.text, part.text_size), part.score)
+                for part in parts[0]
+            ),
+            tuple(line.note.decode().split("\n")) if line.note else (),
+            steps,
         )
-
-    def _part(self, result: Any, index: int, part: int) -> TranslatedPart:
-        item = self._library.regard_part(result, index, 0, part)
-        source, text = ctypes.string_at(item.source, item.source_size), ctypes.string_at(item.text, item.text_size)
-        return TranslatedPart(source.decode(), text.decode(), item.score)
 
     def _step(self, result: Any, step: int) -> SearchStep:
         from regard.search.search_steps import Candidate, SearchStep
@@ -562,27 +584,30 @@ class RuntimeModel:
         candidates = (Candidate(c.row, c.token, c.log_prob, c.total, FATES[c.fate]) for c in listed[: count.value])
         return SearchStep(tuple(prefixes), tuple(candidates))
 
-    def _hypothesis(self, result: Any, index: int, rank: int) -> RuntimeHypothesis:
-        library, count, times = self._library, ctypes.c_size_t(), ctypes.c_int32()
-        text = ctypes.string_at(library.regard_text(result, index, rank, ctypes.byref(count)), count.value).decode()
-        tokens = library.regard_tokens(result, index, rank, ctypes.byref(count))
-        ids = tuple(tokens[: count.value])
-        log_probs = tuple(library.regard_log_probs(result, index, rank, ctypes.byref(count))[: len(ids)])
-        repetitions = []
-        for part in range(library.regard_parts(result, index)):
-            if (repeated := library.regard_repetition(result, index, rank, part, ctypes.byref(times))) is not None:
-                repetitions.append((repeated.decode(), times.value))
-        links = library.regard_alignment(result, index, rank, ctypes.byref(count))
-        pairs = tuple((links[2 * i], links[2 * i + 1]) for i in range(count.value)) if links else None
+    def _hypothesis(self, result: Any, index: int, rank: int, item: _Hypothesis, parts: Any) -> RuntimeHypothesis:
+        links = None
+        if item.links:
+            words = _numbers("i", 2 * item.link_count, item.links)
+            links = tuple(zip(words[::2], words[1::2], strict=True))
+        return RuntimeHypothesis(
+            _text(item.text, item.text_size),
+            item.score,
+            _numbers("i", item.token_count, item.tokens),
+            _numbers("f", item.token_count, item.log_probs),
+            links,
+            *(self._recorded(result, index, rank) if item.is_recorded else ({}, {}, None)),
+            tuple((part.repetition.decode(), part.repetitions) for part in parts if part.repetition),
+            bool(item.is_complete),
+        )
+
+    def _recorded(self, result: Any, index: int, rank: int) -> tuple[_Arrays, _Arrays, RuntimeStates | None]:
+        """Read attention weights, what softmax makes them of, and states."""
+        library = self._library
         layers = [(each.name, library.regard_attention(result, index, rank, n)) for n, each in enumerate(self.layers)]
         recorded = [(name, item, (item.heads, item.rows, item.columns)) for name, item in layers if item.weights]
         weights = {name: _array(item.weights, shape) for name, item, shape in recorded}
         scores = {name: _array(item.scores, shape) for name, item, shape in recorded}
-        states = _states(library.regard_states(result, index, rank))
-        score = library.regard_score(result, index, rank)
-        is_complete = bool(library.regard_is_complete(result, index, rank))
-        rest = (weights, scores, states, tuple(repetitions), is_complete)
-        return RuntimeHypothesis(text, score, ids, log_probs, pairs, *rest)
+        return weights, scores, _states(library.regard_states(result, index, rank))
 
 
 class RuntimeQueue:
@@ -654,6 +679,15 @@ def interruptible(call: Callable[[], _Result], is_long: bool = True) -> _Result:
     return results[0]
 
 
+def _text(address: int, size: int) -> str:
+    return ctypes.string_at(address, size).decode()
+
+
+def _numbers(kind: str, count: int, address: int) -> tuple[Any, ...]:
+    """Read numbers of four bytes; the kind is that of `struct`."""
+    return struct.unpack(f"{count}{kind}", ctypes.string_at(address, 4 * count))
+
+
 def _array(numbers: Any, shape: tuple[int, ...]) -> npt.NDArray[np.float32]:
     """Copy an array of the library."""
     import numpy as np  # late: a line is translated before numpy is imported
@@ -719,9 +753,8 @@ def _problem(message: str) -> Exception:
 
 
 _QUICK = (
-    *("card", "languages", "options", "layers", "layer", "token", "words", "decode", "free_text", "count"),
-    *("hypotheses", "text", "score", "tokens", "log_probs", "alignment", "attention", "states", "repetition", "source"),
-    *("recurrence", "parts", "part", "note", "steps", "open_hypotheses", "open_tokens", "candidates"),
+    *("card", "languages", "options", "layers", "layer", "token", "words", "decode", "free_text", "count", "line"),
+    *("hypothesis", "attention", "states", "recurrence", "steps", "open_hypotheses", "open_tokens", "candidates"),
 )
 """Functions that take microseconds: releasing Python's lock for one would wait for each thread that computes."""
 
@@ -752,18 +785,10 @@ def _declared(library: ctypes.CDLL) -> ctypes.CDLL:
         "queue_submit": (ctypes.c_int, [pointer, ctypes.c_uint64, *lines, pointer, pointer, pointer, text, size]),
         "queue_cancel": (None, [pointer, ctypes.c_uint64]),
         "queue_take": (ctypes.c_int, [pointer, ctypes.c_double, pointer, pointer]),
-        **dict.fromkeys(("hypotheses", "parts"), (integer, [pointer, size])),
-        "text": (pointer, [*hypothesis, counted]),
-        "score": (ctypes.c_double, hypothesis),
-        "is_complete": (ctypes.c_int, hypothesis),
-        **dict.fromkeys(("tokens", "alignment"), (ids, [*hypothesis, counted])),
-        "log_probs": (_Floats, [*hypothesis, counted]),
+        "line": (ctypes.POINTER(_Line), [pointer, size]),
+        "hypothesis": (ctypes.POINTER(_Hypothesis), hypothesis),
         "attention": (_Attention, [*hypothesis, integer]),
         "states": (_States, hypothesis),
-        "repetition": (text, [*hypothesis, integer, ids]),
-        "source": (ids, [pointer, size, counted]),
-        "part": (_Part, [*hypothesis, integer]),
-        "note": (text, [pointer, size]),
         "open_hypotheses": (size, [pointer, size]),
         "open_tokens": (None, [pointer, size, size, ids]),
         "candidates": (ctypes.POINTER(_Candidate), [pointer, size, counted]),

@@ -60,9 +60,9 @@ static double read_all(const RegardResult *r) {
     }
   }
   free(ids);
-  for (int32_t rank = 0; rank < regard_hypotheses(r, 0); rank++) {
-    const float *log_probs = regard_log_probs(r, 0, rank, &count);
-    for (size_t i = 0; i < count; i++) sum += (double)log_probs[i];
+  for (int32_t rank = 0; rank < regard_line(r, 0)->hypotheses; rank++) {
+    const RegardHypothesis *h = regard_hypothesis(r, 0, rank);
+    for (size_t i = 0; i < h->token_count; i++) sum += (double)h->log_probs[i];
   }
   return sum;
 }
@@ -76,7 +76,7 @@ static double sum_of(const float *numbers, int64_t count) {
 /* Reads all attention and states of the first line, wherever they lie. */
 static double read_recorded(const RegardModel *model, const RegardResult *r) {
   double sum = 0;
-  for (int32_t rank = 0; rank < regard_hypotheses(r, 0); rank++) {
+  for (int32_t rank = 0; rank < regard_line(r, 0)->hypotheses; rank++) {
     for (int32_t layer = 0; layer < regard_layers(model); layer++) {
       RegardAttention a = regard_attention(r, 0, rank, layer);
       sum += sum_of(a.weights, (int64_t)a.heads * a.rows * a.columns) + sum_of(a.scores, (int64_t)a.heads * a.rows * a.columns);
@@ -180,7 +180,7 @@ static void use_constraints(RegardModel *model, RegardOptions o) {
   if (o.sample && draw(8)) c[0].term_count = c[1].term_count = 0;
   o.beam = 1 + (int32_t)draw(6), o.nbest = 1;
   RegardResult *r = regard_translate_ids(model, sources, counts, 2, c, &o, error, sizeof error);
-  if (r) read_all(r), regard_is_complete(r, 1, 0);
+  if (r) read_all(r), regard_hypothesis(r, 1, 0);
   regard_free(r);
   o.trace = 1;
   r = regard_translate_ids(model, sources, counts, 1, draw(4) ? c : NULL, &o, error, sizeof error);

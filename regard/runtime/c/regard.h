@@ -78,9 +78,11 @@ typedef struct { /* what is asked of the target of one source; all zero: nothing
 } RegardConstraints;
 
 typedef struct { /* a sentence of a line, or a part of a long one, and its translation; without letters it is copied */
-  const char *source, *text;
-  size_t source_size, text_size;
   double score;
+  const char *source, *text; /* not NUL-terminated */
+  const char *repetition;    /* a text that the translation repeats over and over, a sign of failure; NULL: it does not */
+  size_t source_size, text_size;
+  int32_t repetitions;       /* how often it does */
 } RegardPart;
 
 typedef struct { /* a layer of attention */
@@ -113,6 +115,25 @@ typedef struct { /* what an encoder made of a source, for models whose encoder r
 } RegardEncoded;
 
 typedef struct { int32_t source, target; } RegardLink; /* between words, counted from 0 */
+
+typedef struct { /* a translation of a line */
+  double score;
+  const char *text;
+  const int32_t *tokens;
+  const float *log_probs; /* of each of these tokens, after those before it; end of sentence, which the score counts, is not there */
+  const RegardLink *links; /* sorted as Translator sorts them; NULL: not asked for */
+  const RegardPart *parts; /* of the line, as this hypothesis has them */
+  size_t text_size, token_count, link_count;
+  int32_t is_complete; /* whether it holds all terms that its target must hold; those that do not rank last */
+  int32_t is_recorded; /* whether regard_attention or regard_states have something of it */
+} RegardHypothesis;
+
+typedef struct { /* a line that was translated */
+  const int32_t *source; /* its tokens, end of sentence last; none if it is empty, or was split */
+  const char *note; /* what a caller may want to tell about it, such as that a sentence is longer than any in training: sentences, one a line; NULL: nothing */
+  size_t source_count;
+  int32_t hypotheses, parts;
+} RegardLine;
 
 typedef struct { /* a token that could come next after one of the open hypotheses of a step */
   int32_t row;     /* of the hypothesis among the open ones, from 0 */
@@ -178,28 +199,12 @@ REGARD_API RegardResult *regard_translate_encoded(
 REGARD_API void regard_free(RegardResult *result);
 
 REGARD_API size_t regard_count(const RegardResult *result); /* lines */
-REGARD_API int32_t regard_hypotheses(const RegardResult *result, size_t line);
-REGARD_API const char *regard_text(const RegardResult *result, size_t line, int32_t rank, size_t *size);
-REGARD_API double regard_score(const RegardResult *result, size_t line, int32_t rank);
-/* Whether a hypothesis holds all terms that its target must hold; those that do not rank last. */
-REGARD_API int regard_is_complete(const RegardResult *result, size_t line, int32_t rank);
-REGARD_API const int32_t *regard_tokens(const RegardResult *result, size_t line, int32_t rank, size_t *count);
-/* The log-probability of each of these tokens, after those before it; end of sentence, which the score counts, is not there. */
-REGARD_API const float *regard_log_probs(const RegardResult *result, size_t line, int32_t rank, size_t *count);
-/* Links of a hypothesis, sorted as Translator sorts them. NULL: not asked for, or the model has no attention. */
-REGARD_API const RegardLink *regard_alignment(const RegardResult *result, size_t line, int32_t rank, size_t *count);
+/* A line and its hypothesis of a rank, best first; valid until the result is freed. */
+REGARD_API const RegardLine *regard_line(const RegardResult *result, size_t line);
+REGARD_API const RegardHypothesis *regard_hypothesis(const RegardResult *result, size_t line, int32_t rank);
 /* Of a line that was split into parts neither attention nor states are there. */
 REGARD_API RegardAttention regard_attention(const RegardResult *result, size_t line, int32_t rank, int32_t layer);
 REGARD_API RegardStates regard_states(const RegardResult *result, size_t line, int32_t rank);
-/* A text that a part of a hypothesis repeats over and over, a sign of failure, and how often; NULL: it does not. */
-REGARD_API const char *regard_repetition(const RegardResult *result, size_t line, int32_t rank, int32_t part, int32_t *times);
-/* Source tokens of a line, end of sentence last. */
-REGARD_API const int32_t *regard_source(const RegardResult *result, size_t line, size_t *count);
-REGARD_API int32_t regard_parts(const RegardResult *result, size_t line);
-REGARD_API RegardPart regard_part(const RegardResult *result, size_t line, int32_t rank, int32_t part);
-/* What a caller may want to tell about a line, such as that a sentence of it is longer than any in training: sentences,
-   one a line. NULL: nothing. */
-REGARD_API const char *regard_note(const RegardResult *result, size_t line);
 
 /* --- the search, step by step, if `trace` asked for it */
 

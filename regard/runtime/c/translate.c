@@ -19,24 +19,21 @@
 #define MIN_TOKENS 20 /* and tokens in all of them, from which on it is a runaway repetition */
 
 typedef struct { /* one hypothesis of a line, put together from those of its parts */
+  RegardHypothesis shown; /* first; made at the end of what follows */
   TextBuffer text;
-  double score;
-  int is_complete;
   TokenBuffer tokens;
   float *log_probs; /* of each token */
   RegardLink *links;
   size_t link_count, link_capacity;
   Forced forced; /* of a line of one part */
-  char **repetitions; /* of each part; NULL: none */
-  int32_t *times;
   RegardPart *parts; /* text: where it begins in the text of the line */
 } Translation;
 
 typedef struct { /* a line, and where its parts are among the segments */
+  RegardLine shown;
   int64_t first, parts, decoded; /* decoded: parts that are not copied */
   size_t code; /* bytes of its language code */
   Translation *hypotheses;
-  int32_t count;
   char *note;
 } Line;
 
@@ -69,8 +66,6 @@ typedef struct { /* lines, or else token ids, and the size of each; or sources t
 } Sources;
 
 static const RegardLink NO_LINKS[1];
-static const int32_t NO_TOKENS[1];
-static const float NO_LOG_PROBS[1];
 
 /* --- options and lines ---------------------------------------------------------------------------------------- */
 
@@ -369,7 +364,7 @@ static int64_t longest_repetition(const int32_t *ids, int64_t count, int64_t *st
   return times;
 }
 
-static int note_repetition(RegardResult *r, Translation *t, int64_t part, const Hypothesis *h, const Segment *segment) {
+static int note_repetition(const RegardResult *r, RegardPart *part, const Hypothesis *h, const Segment *segment) {
   int64_t start = 0, period = 0, other = 0, times = 0;
   if (h->count < MIN_TOKENS) return 0;
   times = longest_repetition(h->ids, h->count, &start, &period);
@@ -378,7 +373,7 @@ static int note_repetition(RegardResult *r, Translation *t, int64_t part, const 
   if (2 * longest_repetition(segment->ids, segment->count, &start, &other) >= times) return 0;
   TextBuffer text = {0};
   if (tokenizer_decode(r->model->target, h->ids + first, (size_t)size, &text) || append_text(&text, "", 0)) return -1;
-  t->repetitions[part] = text.data, t->times[part] = (int32_t)times;
+  part->repetition = text.data, part->repetitions = (int32_t)times;
   return 0;
 }
 
@@ -414,12 +409,12 @@ static int append_decoded(RegardResult *r, Translation *t, int64_t number, const
   RegardLink *links = NULL;
   size_t count = 0;
   int failed = reserve((void **)&t->tokens.data, &t->tokens.capacity, t->tokens.size + (size_t)h->count + 1, sizeof(int32_t)) ||
-               note_repetition(r, t, number, h, segment) || (r->options.alignments && align_words(r->model, forced, &links, &count)) ||
+               note_repetition(r, t->parts + number, h, segment) || (r->options.alignments && align_words(r->model, forced, &links, &count)) ||
                (links && append_links(t, links, count, repeated, source, target)) || append_log_probs(t, h);
   free(links);
   if (failed) return -1;
   memcpy(t->tokens.data + t->tokens.size, h->ids, (size_t)h->count * sizeof(int32_t));
-  t->tokens.size += (size_t)h->count, t->score += h->score, t->is_complete &= h->is_complete;
+  t->tokens.size += (size_t)h->count, t->shown.score += h->score, t->shown.is_complete &= h->is_complete;
   return 0;
 }
 
@@ -430,15 +425,22 @@ static int append_copy(const Line *line, const Segment *segment, int is_first, T
   return append_text(text, segment->text.data + start, size - start);
 }
 
+static void show_translation(const RegardResult *r, Translation *t) {
+  RegardHypothesis *h = &t->shown;
+  h->text = t->text.data, h->text_size = t->text.size;
+  h->tokens = t->tokens.data, h->token_count = t->tokens.size, h->log_probs = t->log_probs;
+  h->links = !r->options.alignments ? NULL : t->links ? t->links : NO_LINKS, h->link_count = t->link_count;
+  h->parts = t->parts;
+}
+
 /* Joins the hypotheses of rank `rank` of all parts; a part with fewer contributes its last one, and a copy itself. */
 static int join_parts(RegardResult *r, Line *line, int32_t rank, Forced *forced) {
   Translation *t = line->hypotheses + rank;
   TextBuffer part = {0};
   int64_t source = 0, repeated = 0;
-  size_t parts = (size_t)line->parts + 1;
-  t->repetitions = calloc(parts, sizeof *t->repetitions), t->times = calloc(parts, sizeof *t->times), t->parts = calloc(parts, sizeof *t->parts);
-  t->is_complete = 1;
-  int failed = !t->repetitions || !t->times || !t->parts || append_text(&t->text, "", 0);
+  t->parts = calloc((size_t)line->parts + 1, sizeof *t->parts);
+  t->shown.is_complete = 1;
+  int failed = !t->parts || append_text(&t->text, "", 0);
   for (int64_t p = 0; p < line->parts && !failed; p++) {
     const Segment *segment = r->segments + line->first + p;
     const Hypothesis *h = segment->request ? ranked(segment, rank) : NULL;
@@ -449,7 +451,7 @@ static int join_parts(RegardResult *r, Line *line, int32_t rank, Forced *forced)
     failed = failed || (is_parted && append_text(&t->text, " ", 1));
     if (failed) break;
     int64_t target = count_spaces(t->text.data, t->text.size), spaces = count_spaces(segment->text.data, segment->text.size);
-    t->parts[p] = (RegardPart){segment->text.data, NULL, without_space(segment->text.data, segment->text.size), part.size, h ? h->score : 0};
+    t->parts[p] = (RegardPart){.score = h ? h->score : 0, .source = segment->text.data, .source_size = without_space(segment->text.data, segment->text.size), .text_size = part.size};
     failed = append_text(&t->text, part.data, part.size) || (h && append_decoded(r, t, p, segment, h, forced, repeated, source, target));
     for (int64_t word = 0; !h && r->options.alignments && word <= count_spaces(part.data, part.size) && !failed; word++)
       failed = append_links(t, &(RegardLink){(int32_t)(word + (line->code > 0)), (int32_t)word}, 1, repeated, source, target);
@@ -461,6 +463,7 @@ static int join_parts(RegardResult *r, Line *line, int32_t rank, Forced *forced)
     t->parts[p].text = text;
   }
   text_free(&part);
+  if (!failed) show_translation(r, t);
   return failed ? -1 : 0;
 }
 
@@ -471,7 +474,7 @@ static int watch_lines(RegardResult *r, size_t first, size_t last, Forced *force
   int64_t count = 0;
   for (size_t i = first; i < last; i++) {
     const Line *line = r->lines + i;
-    for (int32_t rank = 0; rank < line->count; rank++)
+    for (int32_t rank = 0; rank < line->shown.hypotheses; rank++)
       for (int64_t p = 0; p < line->parts; p++) {
         const Segment *segment = r->segments + line->first + p;
         if (!segment->request) continue;
@@ -492,9 +495,9 @@ static int make_lines(RegardResult *r, size_t first, size_t last, int64_t count)
   int failed = !forced || (is_watched(r) && watch_lines(r, first, last, forced));
   for (size_t i = first; i < last && !failed; i++) {
     Line *line = r->lines + i;
-    for (int32_t rank = 0; rank < line->count && !failed; rank++, own += line->decoded) {
+    for (int32_t rank = 0; rank < line->shown.hypotheses && !failed; rank++, own += line->decoded) {
       failed = join_parts(r, line, rank, own);
-      if (!failed && line->parts == 1 && line->decoded && (r->options.attention || r->options.states)) line->hypotheses[rank].forced = *own, *own = (Forced){0};
+      if (!failed && line->parts == 1 && line->decoded && (r->options.attention || r->options.states)) line->hypotheses[rank].forced = *own, line->hypotheses[rank].shown.is_recorded = 1, *own = (Forced){0};
     }
   }
   for (int64_t p = 0; forced && p < count; p++) free_forced(r->model, forced + p);
@@ -510,8 +513,10 @@ static int open_hypotheses(RegardResult *r, Line *line) {
     int64_t found = request ? request->found : 1;
     most = found > most ? found : most;
   }
-  line->count = (int32_t)(most < r->options.nbest ? most : r->options.nbest);
-  line->hypotheses = calloc((size_t)line->count, sizeof *line->hypotheses);
+  const Segment *only = line->parts == 1 && line->decoded ? r->segments + line->first : NULL;
+  line->shown = (RegardLine){.note = line->note, .hypotheses = (int32_t)(most < r->options.nbest ? most : r->options.nbest), .parts = (int32_t)line->parts};
+  if (only && only->ids) line->shown.source = only->ids, line->shown.source_count = (size_t)only->count;
+  line->hypotheses = calloc((size_t)line->shown.hypotheses, sizeof *line->hypotheses);
   return line->hypotheses ? 0 : -1;
 }
 
@@ -522,7 +527,7 @@ static int make_all_lines(RegardResult *r) {
     for (last = first; last < r->count && parts < PARTS_TOGETHER; last++) {
       Line *line = r->lines + last;
       if (open_hypotheses(r, line)) return -1;
-      parts += line->count * line->decoded;
+      parts += line->shown.hypotheses * line->decoded;
     }
     if (make_lines(r, first, last, parts)) return -1;
   }
@@ -535,11 +540,10 @@ REGARD_API void regard_free(RegardResult *r) {
   if (!r) return;
   for (size_t i = 0; i < r->count && r->lines; i++) {
     Line *line = r->lines + i;
-    for (int32_t rank = 0; rank < line->count && line->hypotheses; rank++) {
+    for (int32_t rank = 0; rank < line->shown.hypotheses && line->hypotheses; rank++) {
       Translation *t = line->hypotheses + rank;
-      text_free(&t->text), tokens_free(&t->tokens), free(t->log_probs), free(t->links), free(t->times), free(t->parts);
-      for (int64_t p = 0; p < line->parts && t->repetitions; p++) free(t->repetitions[p]);
-      free(t->repetitions);
+      for (int64_t p = 0; p < line->parts && t->parts; p++) free((char *)t->parts[p].repetition);
+      text_free(&t->text), tokens_free(&t->tokens), free(t->log_probs), free(t->links), free(t->parts);
       free_forced(r->model, &t->forced);
     }
     free(line->hypotheses), free(line->note);
@@ -614,36 +618,8 @@ REGARD_API RegardResult *regard_translate_encoded(RegardModel *model, const Rega
 }
 
 REGARD_API size_t regard_count(const RegardResult *r) { return r->count; }
-REGARD_API int32_t regard_hypotheses(const RegardResult *r, size_t line) { return r->lines[line].count; }
-REGARD_API int32_t regard_parts(const RegardResult *r, size_t line) { return (int32_t)r->lines[line].parts; }
-REGARD_API const char *regard_note(const RegardResult *r, size_t line) { return r->lines[line].note; }
-REGARD_API double regard_score(const RegardResult *r, size_t line, int32_t rank) { return r->lines[line].hypotheses[rank].score; }
-
-REGARD_API const char *regard_text(const RegardResult *r, size_t line, int32_t rank, size_t *size) {
-  const TextBuffer *text = &r->lines[line].hypotheses[rank].text;
-  if (size) *size = text->size;
-  return text->data;
-}
-
-REGARD_API int regard_is_complete(const RegardResult *r, size_t line, int32_t rank) { return r->lines[line].hypotheses[rank].is_complete; }
-
-REGARD_API const int32_t *regard_tokens(const RegardResult *r, size_t line, int32_t rank, size_t *count) {
-  const TokenBuffer *tokens = &r->lines[line].hypotheses[rank].tokens;
-  *count = tokens->size;
-  return tokens->data ? tokens->data : NO_TOKENS;
-}
-
-REGARD_API const float *regard_log_probs(const RegardResult *r, size_t line, int32_t rank, size_t *count) {
-  const Translation *t = r->lines[line].hypotheses + rank;
-  *count = t->tokens.size;
-  return t->log_probs ? t->log_probs : NO_LOG_PROBS;
-}
-
-REGARD_API const RegardLink *regard_alignment(const RegardResult *r, size_t line, int32_t rank, size_t *count) {
-  const Translation *t = r->lines[line].hypotheses + rank;
-  *count = t->link_count;
-  return !r->options.alignments ? NULL : t->links ? t->links : NO_LINKS;
-}
+REGARD_API const RegardLine *regard_line(const RegardResult *r, size_t line) { return &r->lines[line].shown; }
+REGARD_API const RegardHypothesis *regard_hypothesis(const RegardResult *r, size_t line, int32_t rank) { return &r->lines[line].hypotheses[rank].shown; }
 
 REGARD_API RegardAttention regard_attention(const RegardResult *r, size_t line, int32_t rank, int32_t layer) {
   const Forced *f = &r->lines[line].hypotheses[rank].forced;
@@ -659,19 +635,6 @@ REGARD_API RegardStates regard_states(const RegardResult *r, size_t line, int32_
   StateColumns encoder = m->encoder_states, decoder = m->decoder_states;
   if (!f->encoder_states) return (RegardStates){0};
   return (RegardStates){encoder.parts ? f->encoder_states : NULL, f->decoder_states, m->has_initial_state ? f->decoder_states + (f->target_count + 1) * decoder.size : NULL, (int32_t)f->source_count, (int32_t)encoder.parts, (int32_t)encoder.size, (int32_t)f->target_count + 1, (int32_t)decoder.size, m->attends_first};
-}
-
-REGARD_API const char *regard_repetition(const RegardResult *r, size_t line, int32_t rank, int32_t part, int32_t *times) {
-  *times = r->lines[line].hypotheses[rank].times[part];
-  return r->lines[line].hypotheses[rank].repetitions[part];
-}
-
-REGARD_API RegardPart regard_part(const RegardResult *r, size_t line, int32_t rank, int32_t part) { return r->lines[line].hypotheses[rank].parts[part]; }
-
-REGARD_API const int32_t *regard_source(const RegardResult *r, size_t line, size_t *count) {
-  const Line *l = r->lines + line;
-  *count = l->parts == 1 && l->decoded ? (size_t)r->segments[l->first].count : 0;
-  return *count ? r->segments[l->first].ids : NO_TOKENS;
 }
 
 /* Tokenises a text, and hands out as many ids as there is room for. */

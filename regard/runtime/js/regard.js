@@ -10,7 +10,7 @@ const OPTIONS = [ // the fields of RegardOptions in regard.h: name, offset, whet
 const OPTIONS_SIZE = 104, ALIGNED = 64, ERROR_SIZE = 1024, EOS = 3;
 const ROLES = ["encoder", "cross", "decoder"];
 const ATTENTION = ["none", "cross", "all"];
-const FATES = ["pruned", "kept", "ended"], CANDIDATE_SIZE = 32;
+const FATES = ["pruned", "kept", "ended"], CANDIDATE_SIZE = 32, PART_SIZE = 32;
 const NO_MEMORY = "there is not enough memory";
 const [ENOSYS, OK] = [52, 0]; // of WASI
 
@@ -77,6 +77,7 @@ class Library {
   }
 
   number(address) { return this.view.getUint32(address, true); }
+  numbers(address, count) { return new Uint32Array(this.exports.memory.buffer, address >>> 0, count).slice(); }
   floats(address, count) { return new Float32Array(this.exports.memory.buffer, address >>> 0, count).slice(); }
   integers(address, count) { return new Int32Array(this.exports.memory.buffer, address, count).slice(); }
 
@@ -294,13 +295,6 @@ export class Translator {
     });
   }
 
-  #array(call, width = 1) { // the integers of a function that returns their address and stores their count; null: none
-    return this.#library.scoped((allocate) => {
-      const count = allocate(4), address = call(count) >>> 0;
-      return address ? [...this.#library.integers(address, width * this.#library.number(count))] : null;
-    });
-  }
-
   #layers() {
     return this.#library.scoped((allocate) => {
       const at = allocate(12), { exports } = this.#library;
@@ -332,23 +326,21 @@ export class Translator {
   }
 
   #translation(result, line, threshold) {
-    const { exports } = this.#library, parts = exports.regard_parts(result, line), note = exports.regard_note(result, line) >>> 0;
-    const source = this.#array((count) => exports.regard_source(result, line, count)) ?? [];
-    const ranked = Array.from({ length: exports.regard_hypotheses(result, line) }, (_, rank) => this.#hypothesis(result, line, rank, parts));
+    const { exports } = this.#library, [first, note, size, hypotheses, parts] = this.#library.numbers(exports.regard_line(result, line), 5);
+    const source = [...this.#library.integers(first, size)];
+    const ranked = Array.from({ length: hypotheses }, (_, rank) => this.#hypothesis([result, line, rank], parts));
     const [best] = ranked;
     return {
       ...best, sourceTokens: this.#tokens(source, false), sourceWords: this.#words(source, false),
-      nbest: ranked, parts, doubtful: this.#parts(result, line, parts).some(({ source, score }) => score < threshold || this.#isStrange(source)), notes: note ? this.#library.text(note).split("\n") : [], steps: this.#steps(result),
+      nbest: ranked, parts, doubtful: this.#parts([result, line, 0], parts).some(({ source, score }) => score < threshold || this.#isStrange(source)), notes: note ? this.#library.text(note).split("\n") : [], steps: this.#steps(result),
     };
   }
 
-  #parts(result, line, parts) { // of the best hypothesis
-    return this.#library.scoped((allocate) => {
-      const at = allocate(24);
-      return Array.from({ length: parts }, (_, part) => {
-        this.#library.exports.regard_part(at, result, line, 0, part);
-        return { source: this.#library.text(this.#library.number(at), this.#library.number(at + 8)), score: this.#library.view.getFloat64(at + 16, true) };
-      });
+  #parts(of, count) { // of a hypothesis; repetition: the text that it repeats over and over, and how often
+    const library = this.#library, first = library.number((library.exports.regard_hypothesis(...of) >>> 0) + 24);
+    return Array.from({ length: count }, (_, part) => {
+      const at = first + PART_SIZE * part, [source, , repetition, size, , times] = library.numbers(at + 8, 6);
+      return { source: library.text(source, size), score: library.view.getFloat64(at, true), repetition: repetition ? { text: library.text(repetition), times } : null };
     });
   }
 
@@ -370,23 +362,16 @@ export class Translator {
     }));
   }
 
-  #hypothesis(result, line, rank, parts) {
-    const { exports } = this.#library, of = [result, line, rank];
-    const ids = this.#array((count) => exports.regard_tokens(...of, count)) ?? [];
-    const links = this.#array((count) => exports.regard_alignment(...of, count), 2);
+  #hypothesis(of, parts) {
+    const library = this.#library, at = library.exports.regard_hypothesis(...of) >>> 0;
+    const [text, tokens, logProbs, links, , textSize, count, linkCount] = library.numbers(at + 8, 8);
+    const ids = [...library.integers(tokens, count)], words = links ? library.integers(links, 2 * linkCount) : null;
     return {
-      text: this.#counted((size) => exports.regard_text(...of, size)) ?? "", score: exports.regard_score(...of), tokens: this.#tokens(ids, true), ids, logProbs: this.#logProbs(of),
+      text: library.text(text, textSize), score: library.view.getFloat64(at, true), tokens: this.#tokens(ids, true), ids, logProbs: [...library.floats(logProbs, count)],
       targetWords: this.#words([...ids, EOS], true),
-      alignments: links && Array.from({ length: links.length / 2 }, (_, i) => [links[2 * i], links[2 * i + 1]]),
-      attention: this.#attention(of), states: this.#states(of), repetition: this.#repetition(of, parts),
+      alignments: words && Array.from({ length: linkCount }, (_, i) => [words[2 * i], words[2 * i + 1]]),
+      attention: this.#attention(of), states: this.#states(of), repetition: this.#parts(of, parts).find(({ repetition }) => repetition)?.repetition ?? null,
     };
-  }
-
-  #logProbs(of) {
-    return this.#library.scoped((allocate) => {
-      const count = allocate(4), address = this.#library.exports.regard_log_probs(...of, count);
-      return [...this.#library.floats(address, this.#library.number(count))];
-    });
   }
 
   #attention(of) {
@@ -411,17 +396,6 @@ export class Translator {
         decoder: this.#library.floats(decoder, target * decoderSize), decoderSize,
         initial: initial ? this.#library.floats(initial, decoderSize) : null, attendsFirst: Boolean(attendsFirst),
       };
-    });
-  }
-
-  #repetition(of, parts) { // the first text that is repeated over and over, and how often
-    return this.#library.scoped((allocate) => {
-      const times = allocate(4);
-      for (let part = 0; part < parts; part++) {
-        const text = this.#library.exports.regard_repetition(...of, part, times) >>> 0;
-        if (text) return { text: this.#library.text(text), times: this.#library.number(times) };
-      }
-      return null;
     });
   }
 

@@ -1,4 +1,4 @@
-"""A real browser for tests of pages: playwright and the system's Chromium; tests are skipped without them."""
+"""A real browser, node, and the library as WebAssembly; tests that need what is missing are skipped."""
 
 from __future__ import annotations
 
@@ -23,6 +23,25 @@ def axe() -> str:
     if not script.is_file():
         pytest.skip("axe-core is not installed: npm ci --prefix tests/serving")
     return script.read_text(encoding="utf-8")
+
+
+@pytest.fixture(scope="session")
+def wasm() -> Path:
+    """Return the library for browsers, if it was built from today's sources."""
+    from regard.runtime import native  # late: annotations of what is imported before conftest.py are not checked
+
+    try:
+        return native.wasm_file()
+    except RuntimeError as problem:
+        pytest.skip(str(problem))
+
+
+@pytest.fixture(scope="session")
+def node() -> str:
+    program = shutil.which("node")
+    if program is None:
+        pytest.skip("node is not installed")
+    return program
 
 
 @pytest.fixture(scope="module")

@@ -20,7 +20,7 @@ import forked
 import laws.checking
 import pytest
 import torch
-from browser import axe, browser  # noqa: F401  fixtures of all folders
+from browser import axe, browser, node, wasm  # noqa: F401  fixtures of all folders
 from cached import FolderCache
 from jaxtyping import config as jaxtyping_config
 from jaxtyping import install_import_hook

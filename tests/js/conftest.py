@@ -1,9 +1,8 @@
-"""The library as WebAssembly, node, and a small exported model; tests that need what is missing are skipped."""
+"""A small exported model."""
 
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,26 +12,8 @@ from small import folder
 
 from regard.model_folder import load_folder
 from regard.pipeline import AlignmentChoice
-from regard.runtime import native
 from regard.runtime.engine import pack_model
 from regard.runtime.engine.runtime_file import runtime_file
-
-
-@pytest.fixture(scope="session")
-def wasm() -> Path:
-    """Return the library for browsers, if it was built from today's sources."""
-    try:
-        return native.wasm_file()
-    except RuntimeError as problem:
-        pytest.skip(str(problem))
-
-
-@pytest.fixture(scope="session")
-def node() -> str:
-    program = shutil.which("node")
-    if program is None:
-        pytest.skip("node is not installed")
-    return program
 
 
 @pytest.fixture(scope="session")

@@ -1,0 +1,262 @@
+"""Every interface that translates, as a function from lines to results; public commands, requests and calls alone."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import re
+import struct
+import subprocess
+import sys
+import threading
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+import regard
+from regard.common.errors import LineWarning
+
+ROOT = Path(__file__).parents[2]
+PATHS = os.pathsep.join([str(ROOT), str(ROOT / "tests")])
+COMMAND = (sys.executable, "-m", "regard")
+BATCH = {"lines": 100, "characters": 60_000}
+"""What a request to the server has at most."""
+
+
+@dataclass(frozen=True)
+class Result:
+    """What an interface tells of the translation of a line; None: it does not tell.
+
+    `parts`: the source and the translation of each, or their number.
+    """
+
+    text: str
+    score: float | None = None
+    doubtful: bool | None = None
+    parts: tuple[tuple[str, str], ...] | int | None = None
+    warnings: tuple[str, ...] | None = None
+
+
+def _run(command: Sequence[object], given: bytes = b"", **options: Any) -> tuple[bytes, bytes]:
+    """Run a command that must succeed; return its output and its messages."""
+    environment = {**os.environ, "PYTHONPATH": PATHS, "OMP_NUM_THREADS": "1", **options.pop("variables", {})}
+    done = subprocess.run(
+        [*map(str, command)], input=given, capture_output=True, env=environment, check=False, **options
+    )
+    assert done.returncode == 0, done.stderr.decode("utf-8")[-2000:]
+    return done.stdout, done.stderr
+
+
+def run_command(*arguments: object, given: bytes = b"", **options: Any) -> tuple[bytes, bytes]:
+    """Run `regard …`; return its output and its messages."""
+    return _run([*COMMAND, *arguments], given, **options)
+
+
+def by_python(lines: Sequence[str], path: Path, **options: Any) -> list[Result]:
+    """Translate by `regard.load`."""
+    translator = regard.load(path, **options)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        translations = translator.translate(lines)
+    notes: list[list[str]] = [[] for _ in lines]
+    for warning in caught:
+        assert isinstance(warning.message, LineWarning), warning
+        notes[warning.message.index].append(str(warning.message))
+    results = []
+    for translation, own in zip(translations, notes, strict=True):
+        assert list(getattr(translation, "notes", own)) == own, "what is warned of is part of the result"
+        parts = tuple((part.source, part.text) for part in translation.parts)
+        results.append(Result(translation.text, translation.score, translation.doubtful, parts, tuple(own)))
+    return results
+
+
+WITHOUT_KERNELS = """
+import json, sys
+from dataclasses import astuple
+from laws.interfaces import by_python
+print(json.dumps([astuple(result) for result in by_python(json.load(sys.stdin), sys.argv[1])]))
+"""
+
+
+def without_kernels(lines: Sequence[str], folder: Path) -> list[Result]:
+    """Translate by a run folder in a process that may not use the C library."""
+    command = [sys.executable, "-c", WITHOUT_KERNELS, str(folder)]
+    output, _ = _run(command, json.dumps(lines).encode(), variables={"REGARD_KERNELS": "off"})
+    return [
+        Result(text, score, doubtful, tuple(map(tuple, parts)), tuple(notes))
+        for text, score, doubtful, parts, notes in json.loads(output)
+    ]
+
+
+def _lines_of(lines: Sequence[str]) -> bytes:
+    return "".join(f"{line}\n" for line in lines).encode()
+
+
+def by_pipe(lines: Sequence[str], path: Path) -> list[Result]:
+    """Translate standard input by `regard translate`, which prints the translations."""
+    return _of_text(lines, *run_command("translate", path, given=_lines_of(lines)), "standard input")
+
+
+def by_file(lines: Sequence[str], path: Path, folder: Path) -> list[Result]:
+    """Translate a file by `regard translate FILE --output`."""
+    return _of_text(lines, *_translated_file(lines, path, folder, "text"), "lines.txt")
+
+
+def by_json_lines(lines: Sequence[str], path: Path, folder: Path) -> list[Result]:
+    """Translate a file by `regard translate FILE --output --format jsonl`."""
+    output, errors = _translated_file(lines, path, folder, "jsonl")
+    rows = [json.loads(row) for row in output.decode("utf-8").split("\n")[:-1]]
+    notes = _printed_notes(errors, "lines.txt", len(lines))
+    assert [row["line"] for row in rows] == [*range(1, len(lines) + 1)]
+    parts = [tuple((part["source"], part["text"]) for part in row["parts"]) for row in rows]
+    return [
+        Result(row["text"], row["score"], row["doubtful"], *rest) for row, *rest in zip(rows, parts, notes, strict=True)
+    ]
+
+
+def _translated_file(lines: Sequence[str], path: Path, folder: Path, form: str) -> tuple[bytes, bytes]:
+    """Return the output and the messages of the command for a file of lines."""
+    (folder / "lines.txt").write_bytes(_lines_of(lines))
+    out = folder / f"out.{form}"
+    _, errors = run_command("translate", path, "lines.txt", f"--format={form}", f"--output={out}", cwd=folder)
+    return out.read_bytes(), errors
+
+
+def _of_text(lines: Sequence[str], output: bytes, errors: bytes, name: str) -> list[Result]:
+    texts = output.decode("utf-8").split("\n")
+    assert texts.pop() == "", "the last line is whole"
+    notes = _printed_notes(errors, name, len(lines))
+    return [Result(text, warnings=own) for text, own in zip(texts, notes, strict=True)]
+
+
+def _printed_notes(errors: bytes, name: str, count: int) -> list[tuple[str, ...]]:
+    """Return the warnings of each line that a command has printed."""
+    notes: list[list[str]] = [[] for _ in range(count)]
+    for number, note in re.findall(rf"^warning: {re.escape(name)}, line (\d+): (.*)$", errors.decode("utf-8"), re.M):
+        if not note.startswith("most characters were never seen"):  # which is of the whole file
+            notes[int(number) - 1].append(note)
+    return [tuple(own) for own in notes]
+
+
+class Server:
+    """A server of the command, in a process of its own."""
+
+    def __init__(self, client: httpx.Client) -> None:
+        self.client = client
+
+    def by_own(self, lines: Sequence[str]) -> list[Result]:
+        """Translate by /v1/translate."""
+        rows = self._asked(lines, "/v1/translate", "text", "translations", scores=True, source="ko", target="en")
+        return [self._own_result(row) for row in rows]
+
+    def _own_result(self, row: Any) -> Result:
+        best = [(line["source"], line["hypotheses"][0]) for line in row["lines"]]
+        return Result(
+            row["text"],
+            sum(hypothesis["score"] for _, hypothesis in best),
+            row.get("doubtful", False),
+            tuple((source, hypothesis["text"]) for source, hypothesis in best),
+            tuple(row.get("warnings", ())),
+        )
+
+    def by_libretranslate(self, lines: Sequence[str]) -> list[Result]:
+        """Translate by /translate."""
+        return [
+            Result(text) for text in self._asked(lines, "/translate", "q", "translatedText", source="ko", target="en")
+        ]
+
+    def by_deepl(self, lines: Sequence[str]) -> list[Result]:
+        """Translate by /v2/translate."""
+        rows = self._asked(lines, "/v2/translate", "text", "translations", source_lang="KO", target_lang="EN-GB")
+        return [Result(row["text"]) for row in rows]
+
+    def _asked(self, lines: Sequence[str], path: str, name: str, answer: str, **rest: Any) -> list[Any]:
+        rows: list[Any] = []
+        for batch in batches(lines):
+            response = self.client.post(path, json={name: batch, **rest})
+            assert response.status_code == 200, response.text[:2000]
+            rows += response.json()[answer]
+        return rows
+
+
+def batches(lines: Sequence[str]) -> Iterator[list[str]]:
+    """Yield the lines of each request."""
+    batch: list[str] = []
+    for line in lines:
+        if batch and (len(batch) == BATCH["lines"] or sum(map(len, batch)) + len(line) > BATCH["characters"]):
+            yield batch
+            batch = []
+        batch.append(line)
+    yield batch
+
+
+@contextmanager
+def served(path: Path) -> Iterator[Server]:
+    """Serve a model by `regard serve` while the context is open."""
+    command = [*COMMAND, "serve", str(path), "--port=0", "--threads=1", "--deadline=600", "--reload-seconds=0"]
+    environment = {**os.environ, "PYTHONPATH": PATHS}
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, encoding="utf-8", env=environment) as process:
+        assert process.stderr
+        try:
+            address = next(match[1] for line in process.stderr if (match := re.search(r"listening at (\S+)", line)))
+            reader = threading.Thread(target=process.stderr.read, daemon=True)  # or it would wait for a full pipe
+            reader.start()
+            with httpx.Client(base_url=address, timeout=600) as client:
+                yield Server(client)
+        finally:
+            process.terminate()
+
+
+def by_node(lines: Sequence[str], path: Path, node: str, wasm: Path) -> list[Result]:
+    """Translate by regard.js under node."""
+    program = ROOT / "tests" / "js" / "translate.mjs"
+    output, _ = _run([node, program, wasm, path], json.dumps({"lines": lines, "options": {}}).encode())
+    return [
+        Result(answer["text"], answer["score"], answer["doubtful"], answer["parts"], tuple(answer["notes"]))
+        for answer in json.loads(output)["answers"]
+    ]
+
+
+SHOWN = "#translation[aria-busy=false] .line-of-text:not(.pending)"
+"""The sentences of a page that has translated its text."""
+READ = """all => all.map(paragraph => {
+  const sentences = [...paragraph.querySelectorAll(".line-of-text")].map(sentence => sentence.textContent);
+  return [sentences.filter(text => text !== "–").join(" "), paragraph.querySelector("[data-doubt]") !== null];
+})"""
+
+
+def by_page(lines: Sequence[str], page: Any) -> list[Result]:
+    """Translate by a page that is open in a browser, line by line."""
+    results = []
+    for line in lines:
+        page.fill("#input", line)
+        page.wait_for_selector("#translation[aria-busy=false]")
+        rows = page.locator("#translation p").evaluate_all(READ)
+        results.append(Result("\n".join(text for text, _ in rows), doubtful=any(doubtful for _, doubtful in rows)))
+    return results
+
+
+def by_c(lines: Sequence[str], path: Path, program: Path) -> list[Result]:
+    """Translate by a program in C."""
+    given = b"".join(struct.pack("<q", len(line)) + line for line in map(str.encode, lines))
+    output, _ = _run([program, path], given)
+    written = io.BytesIO(output)
+
+    def read(form: str) -> Any:
+        return struct.unpack(form, written.read(8))[0]
+
+    def text() -> str:
+        return written.read(read("<q")).decode("utf-8")
+
+    results = []
+    for _ in lines:
+        best, score = text(), read("<d")
+        parts = tuple((text(), text()) for _ in range(read("<q")))
+        results.append(Result(best, score, None, parts, tuple(filter(None, text().split("\n")))))
+    return results

@@ -1,0 +1,173 @@
+"""Law over interfaces: a line has one translation, whichever way it is asked for.
+
+What is told of it, too: score, doubtful, parts, warnings. Interfaces differ for the reasons of `interface_reasons` alone.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cached import FolderCache
+
+from laws import interface_model
+from laws import interfaces as by
+from laws.interface_lines import MAKERS, interface_lines
+from laws.interface_reasons import REASONS, SECTIONS, Case, documented, reasons_of
+from regard.runtime import native
+
+if (problem := native.why_unavailable()) is not None:
+    pytest.skip(f"no C library on this machine: {problem}", allow_module_level=True)
+
+pytestmark = pytest.mark.system
+PART = 5 * len(MAKERS)
+"""Lines of the default run."""
+FEWER = {"page": len(MAKERS), "pytorch": PART, "without kernels": PART}
+"""Lines at most of interfaces that take long."""
+SHOWN = 5
+Request = pytest.FixtureRequest
+
+
+@pytest.fixture(scope="session")
+def run_folder(cached: FolderCache) -> Path:
+    """Train the model, once until its sources change."""
+    return cached.in_process("interfaces", interface_model.train) / "run"
+
+
+@pytest.fixture(scope="session")
+def files(cached: FolderCache, run_folder: Path) -> Path:
+    """Return the folder of runtime files of the model."""
+    return cached.in_process("interface-files", interface_model.export, str(run_folder))
+
+
+@pytest.fixture(scope="session")
+def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Compile the program in C, linked with the library that Python has loaded."""
+    compiler = shutil.which("gcc") or shutil.which("clang")
+    if compiler is None:
+        pytest.skip("needs gcc or clang")
+    path = tmp_path_factory.mktemp("program") / "program"
+    source = Path(__file__).with_name("interface_program.c")
+    library = native.kernels()._name
+    command = [
+        compiler,
+        f"-I{native.FOLDER_OF_SOURCES}",
+        "-o",
+        path,
+        source,
+        library,
+        f"-Wl,-rpath={Path(library).parent}",
+    ]
+    subprocess.run(command, check=True)
+    return path
+
+
+@pytest.fixture(scope="module")
+def server(file: Path) -> Iterator[by.Server]:
+    """Serve the runtime file."""
+    pytest.importorskip("uvicorn", reason="regard[serve] is not installed")
+    with by.served(file) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def precision(request: Request) -> str:
+    """Return the precision of the weights, which each test names."""
+    return str(request.param)
+
+
+@pytest.fixture(scope="module")
+def file(files: Path, precision: str) -> Path:
+    """Return the runtime file."""
+    return files / f"ko-en.{precision}.regard"
+
+
+@pytest.fixture(scope="module")
+def page(browser: Any, run_folder: Path, wasm: Path, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """Open the page of the model; its weights are int8."""
+    path = tmp_path_factory.mktemp("page") / "page.html"
+    assert wasm
+    by.run_command("export", run_folder, "--to=page", path)
+    page = browser.new_context(locale="en-GB", offline=True).new_page()
+    page.goto(path.as_uri())
+    page.wait_for_selector(f"html[data-loaded] {by.SHOWN}")
+    return page
+
+
+Interface = Callable[[Sequence[str], Request], list[by.Result]]
+
+
+def _of(request: Request, *names: str) -> list[Any]:
+    return [request.getfixturevalue(name) for name in names]
+
+
+INTERFACES: dict[str, Interface] = {
+    "run folder": lambda lines, r: by.by_python(lines, *_of(r, "run_folder"), precision=r.getfixturevalue("precision")),
+    "pytorch": lambda lines, r: by.by_python(lines, *_of(r, "run_folder"), engine="pytorch"),
+    "without kernels": lambda lines, r: by.without_kernels(lines, *_of(r, "run_folder")),
+    "pipe": lambda lines, r: by.by_pipe(lines, *_of(r, "file")),
+    "file": lambda lines, r: by.by_file(lines, *_of(r, "file", "tmp_path")),
+    "json lines": lambda lines, r: by.by_json_lines(lines, *_of(r, "file", "tmp_path")),
+    "v1": lambda lines, r: r.getfixturevalue("server").by_own(lines),
+    "libretranslate": lambda lines, r: r.getfixturevalue("server").by_libretranslate(lines),
+    "deepl": lambda lines, r: r.getfixturevalue("server").by_deepl(lines),
+    "node": lambda lines, r: by.by_node(lines, *_of(r, "file", "node", "wasm")),
+    "page": lambda lines, r: by.by_page(lines, *_of(r, "page")),
+    "c": lambda lines, r: by.by_c(lines, *_of(r, "file", "program")),
+}
+"""What translates, beside a runtime file in Python, by which all are measured."""
+ONLY = {"pytorch": "float32", "without kernels": "float32", "page": "int8"}
+"""The only precision of some of them."""
+
+
+def _each(*precisions: str) -> Any:
+    """Return the parameters of a test of each interface in some precisions."""
+    pairs = [(name, one) for one in precisions for name in INTERFACES if ONLY.get(name, one) == one]
+    return pytest.mark.parametrize(("interface", "precision"), pairs, indirect=["precision"], scope="module")
+
+
+@lru_cache(maxsize=2)
+def _expected(file: Path, count: int) -> list[by.Result]:
+    return by.by_python([line for _, line in interface_lines(count)], file)
+
+
+def check(interface: str, precision: str, count: int, request: Request, *, whole: bool) -> None:
+    """Translate lines by an interface, and compare; in the whole law each reason explains something."""
+    given = interface_lines(count)[: FEWER.get(interface)]
+    actual = INTERFACES[interface]([line for _, line in given], request)
+    expected = _expected(request.getfixturevalue("file"), count)[: len(given)]
+    cases = [Case(*line, *results) for line, *results in zip(given, expected, actual, strict=True)]
+    reasons = reasons_of(interface, precision)
+    lines_of, unexplained = Counter[str](), list[str]()
+    for case in cases:
+        names = {field: next((r.name for r in reasons if r.explains(case, field)), None) for field in case.differing}
+        lines_of.update(set(filter(None, names.values())))
+        unexplained += [case.describe(field) for field, name in names.items() if name is None]
+    assert not unexplained, f"{len(unexplained)} differences, such as:\n" + "\n".join(unexplained[:SHOWN])
+    for reason in reasons:
+        assert lines_of[reason.name] <= max(1, reason.most * len(cases)), f"too many lines: {reason.name}"
+        assert lines_of[reason.name] or not whole, f"{reason.name} explains nothing of {interface} any more; delete it"
+
+
+@_each("float32")
+def test_some_lines(interface: str, precision: str, request: Request) -> None:
+    check(interface, precision, PART, request, whole=False)
+
+
+@pytest.mark.slow
+@_each(*interface_model.PRECISIONS)
+def test_all_lines(interface: str, precision: str, request: Request) -> None:
+    check(interface, precision, 2000, request, whole=True)
+
+
+@pytest.mark.parametrize("page", SECTIONS)
+def test_the_reasons_are_those_of_the_documentation(page: str) -> None:
+    names = documented(page)
+    assert len(names) == len(REASONS)
+    assert page.startswith("ko/") or names == [reason.name for reason in REASONS]

@@ -4,7 +4,7 @@ BIN := .venv/bin
 unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo quick affected test coverage fuzz slow check fix hooks constraints clean bench-train bench-translate bench-runtime \
-  bench-million gpu library page page-real site
+  bench-million compare-speed gpu library page page-real site
 
 demo: .venv/ready  ## install, then train, score, translate and draw on the built-in sample
 	$(BIN)/regard demo
@@ -64,6 +64,9 @@ bench-train: .venv/ready  ## training speed beside other toolkits; DATA: the fol
 bench-runtime: .venv/ready  ## the runtime beside CTranslate2; DATA, RUN_TINY, RUN_BASE as for bench-translate
 	$(BIN)/python benchmarks/runtime.py $(if $(DATA),--data "$(DATA)") \
 	  $(if $(RUN_TINY),--run-tiny "$(RUN_TINY)") $(if $(RUN_BASE),--run-base "$(RUN_BASE)") $(OPTIONS)
+
+compare-speed: .venv/ready  ## this checkout beside the commit in speed-base: start, decoding, memory, training, server; five minutes; OPTIONS='--minutes 10'
+	$(BIN)/python benchmarks/versions.py "$$(cat speed-base)" . $(OPTIONS)
 
 bench-translate: .venv/ready  ## decoding speed beside other toolkits; DATA as above, RUN_TINY, RUN_BASE: trained models
 	$(BIN)/python benchmarks/translate.py $(if $(DATA),--data "$(DATA)") $(if $(QUICK),--quick) \

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Generator, Sequence
-from copy import copy
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -176,7 +175,7 @@ class RuntimeTranslator(Translator):
 
     def _options(self, nbest: int, search: SearchOptions) -> Options:
         """Return the options of the C library. Raises UsageError, with all causes, for what it cannot do."""
-        options = copy(self._own_options)
+        options = self._own_options.copy()
         chosen: dict[str, Any] = {name: value for name, value in search.items() if value is not None}
         if not all(name in _SHARED and type(value) in (int, float) for name, value in chosen.items()):
             settings = self.search.with_values(**chosen)
@@ -231,7 +230,7 @@ class LibraryDecoder(Decoder):
 
     def arguments(self, request: Request) -> tuple[Sequence[str], Options, list[list[int]] | None]:
         """Return lines, options and prefixes, as the library takes them."""
-        options = copy(self._options)
+        options = self._options.copy()
         options.alignments = int(self._finds_links(request))
         prefixes = None if self._prefixes is None else [self._prefixes[owner] for owner in request.owners]
         return request.lines, options, prefixes

@@ -67,6 +67,12 @@ class Options:
     top_k: int = 0
     states: int = 0
 
+    def copy(self) -> Options:
+        """Return other options of the same values; `copy.copy` takes ten times as long."""
+        options = object.__new__(Options)
+        options.__dict__.update(self.__dict__)
+        return options
+
 
 _TYPES: dict[str, Any] = {"seed": ctypes.c_int64, "float": ctypes.c_double, "int": ctypes.c_int32}
 
@@ -713,7 +719,7 @@ def _texts(lines: Sequence[str]) -> tuple[Any, Any, int]:
 
 
 def _structure(options: Options) -> _Options:
-    values = {name: getattr(options, name) for name in _NAMES}
+    values = vars(options)
     try:
         return _Options(**values)
     except TypeError:

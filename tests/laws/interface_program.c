@@ -23,20 +23,17 @@ int main(int count, char **arguments) {
     const char *lines[1] = {line};
     RegardResult *result = regard_translate(model, lines, &size, 1, &options, error, sizeof error);
     if (!result) return fprintf(stderr, "%s\n", error), 1;
-    size_t length;
-    const char *text = regard_text(result, 0, 0, &length);
-    put(text, (int64_t)length);
-    double score = regard_score(result, 0, 0);
-    fwrite(&score, sizeof score, 1, stdout);
-    int64_t parts = regard_parts(result, 0);
+    const RegardLine *read = regard_line(result, 0);
+    const RegardHypothesis *best = regard_hypothesis(result, 0, 0);
+    put(best->text, (int64_t)best->text_size);
+    fwrite(&best->score, sizeof best->score, 1, stdout);
+    int64_t parts = read->parts;
     fwrite(&parts, sizeof parts, 1, stdout);
-    for (int32_t part = 0; part < (int32_t)parts; part++) {
-      RegardPart own = regard_part(result, 0, 0, part);
-      put(own.source, (int64_t)own.source_size);
-      put(own.text, (int64_t)own.text_size);
+    for (int32_t part = 0; part < read->parts; part++) {
+      put(best->parts[part].source, (int64_t)best->parts[part].source_size);
+      put(best->parts[part].text, (int64_t)best->parts[part].text_size);
     }
-    const char *note = regard_note(result, 0);
-    put(note ? note : "", note ? (int64_t)strlen(note) : 0);
+    put(read->note ? read->note : "", read->note ? (int64_t)strlen(read->note) : 0);
     regard_free(result);
     free(line);
   }

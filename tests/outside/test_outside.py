@@ -222,7 +222,7 @@ def test_a_server_opens_its_models_and_listens(watched: Path, tmp_path: Path) ->
     )
     for name in names:
         shutil.copytree(watched / "work" / name, tmp_path / name)
-    environ = environment(tmp_path, watched / "cache")
+    environ = {**environment(tmp_path, watched / "cache"), "REGARD_EXPORTS": "on"}
     code = (
         "import sys; sys.path.remove(''); from regard.pipe import main; main()"  # the entry point, without this folder
     )

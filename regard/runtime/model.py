@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import ctypes
+import itertools
 import math
 import os
 import struct
 import threading
+import weakref
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
 from regard.common.errors import ConfigurationError, LineError, ModelFolderError, RegardError, UsageError
 from regard.common.reading import parse_json
@@ -32,6 +34,7 @@ ROLES = ("encoder", "cross", "decoder")
 FATES: tuple[Fate, ...] = ("pruned", "kept", "ended")
 _ERROR_SIZE, _ALIGNED = 1024, 64
 _SHORT, _FEW = 1_000, 8  # characters of all lines, or sources, whose search is soon over
+_PATIENCE = 0.1  # seconds between which a signal may wait
 _Result = TypeVar("_Result")
 
 
@@ -149,6 +152,10 @@ class EncodedSource(ctypes.Structure):
 
 Source = Sequence[int] | EncodedSource
 """Token ids, end of sentence last, or what an encoder made of them, or of an image."""
+Sources = Sequence[str] | Sequence[Source]
+"""Sources of one call, all of a kind."""
+SourceConstraints = Sequence[Sequence[int]] | Sequence[Constraints]
+"""Of each source: of a line the token ids that its target begins with."""
 
 
 class _Attention(ctypes.Structure):
@@ -362,12 +369,15 @@ class RuntimeModel:
 
     def _open(self, function: Any, *arguments: Any) -> None:
         error = ctypes.create_string_buffer(_ERROR_SIZE)
+        self._alone, self._queues = threading.Lock(), dict[int, RuntimeQueue]()  # by process
         self._model = function(*arguments, error, _ERROR_SIZE)
         if not self._model:
             raise ModelFolderError(error.value.decode("utf-8", "surrogateescape"))
 
     def __del__(self) -> None:
         if getattr(self, "_model", None):
+            for queue in self._queues.values():
+                queue.close()
             self._library.regard_close(self._model)
 
     def check_unchanged(self) -> None:
@@ -418,43 +428,40 @@ class RuntimeModel:
         return Options(*(getattr(options, name) for name in _NAMES))
 
     def translate(
-        self, lines: Sequence[str], options: Options, prefixes: Sequence[Sequence[int]] | None = None
+        self, sources: Sources, options: Options, constraints: SourceConstraints | None = None
     ) -> list[RuntimeLine]:
-        """Translate lines; `prefixes`: token ids that the target of each begins with.
+        """Translate lines, or search for the targets of token ids or of what an encoder made.
+
+        `constraints`: of lines the token ids that the target of each begins with, of other sources `Constraints`. Those
+        are searched whole, and their targets may be empty if `min_length` lets them.
+
+        Calls of several threads at once are searched together, as alone. The second that is open starts a queue with
+        its `threads` (later ones share these), which ends with the model; none is started as long as calls are alone.
 
         Raises LineError for a line that cannot be translated, UsageError for options out of range.
         """
-        begun = () if prefixes is None else _arrays(prefixes)
-        call = self._library.regard_continue if begun else self._library.regard_translate
-        arguments = (self._model, *_texts(lines), *begun, ctypes.byref(_structure(options)))
-        return interruptible(lambda: self._lines(_succeed(call, *arguments)), sum(map(len, lines)) > _SHORT)
+        if not self._alone.acquire(blocking=False):
+            return self._shared_queue(options.threads).translate(sources, options, constraints)
+        is_long = len(sources) > _FEW or sum(len(source) for source in sources if isinstance(source, str)) > _SHORT
+        try:
+            return interruptible(lambda: self._translate(sources, options, constraints), is_long)
+        finally:
+            self._alone.release()
 
-    def search(
-        self, sources: Sequence[Source], constraints: Sequence[Constraints], options: Options
-    ) -> tuple[list[list[tuple[tuple[int, ...], float, bool]]], list[SearchStep]]:
-        """Search for the targets of sources, all token ids or all encoded, under the constraints of each.
+    def _translate(
+        self, sources: Sources, options: Options, constraints: SourceConstraints | None
+    ) -> list[RuntimeLine]:
+        kind, given = _given(sources, constraints)
+        call = getattr(self._library, f"regard_translate{kind}" if kind else "regard_continue")
+        return self._lines(_succeed(call, self._model, *given, ctypes.byref(_structure(options))))
 
-        Returns their ids and scores, and whether they hold all terms. Each source is searched whole, and its target
-        may be empty if `min_length` lets it. The steps of the search come too, if the options ask for a trace. Raises
-        UsageError.
-        """
-        library, own = self._library, (Constraints * len(sources))(*constraints)
-        (kind, given), rest = _sources(sources), (len(sources), own, ctypes.byref(_structure(options)))
-
-        def target(result: int, index: int, rank: int) -> tuple[tuple[int, ...], float, bool]:
-            item = library.regard_hypothesis(result, index, rank).contents
-            return _numbers("i", item.token_count, item.tokens), item.score, bool(item.is_complete)
-
-        def search() -> tuple[list[list[tuple[tuple[int, ...], float, bool]]], list[SearchStep]]:
-            result = _succeed(getattr(library, f"regard_translate_{kind}"), self._model, *given, *rest)
-            try:
-                ranks = [range(library.regard_line(result, n).contents.hypotheses) for n in range(len(sources))]
-                targets = [[target(result, index, rank) for rank in own] for index, own in enumerate(ranks)]
-                return targets, [self._step(result, step) for step in range(library.regard_steps(result))]
-            finally:
-                library.regard_free(result)
-
-        return interruptible(search, len(sources) > _FEW)
+    def _shared_queue(self, threads: int) -> RuntimeQueue:
+        """Return the queue of this process; that of the one which it was forked from has no threads here."""
+        process = os.getpid()
+        if process not in self._queues:
+            # Of queues that two threads open at once one is kept.
+            self._queues.setdefault(process, RuntimeQueue(weakref.proxy(self), threads))
+        return self._queues[process]
 
     def queue(self, threads: int) -> RuntimeQueue:
         """Start threads that translate calls which arrive at any time, with continuous batching."""
@@ -478,9 +485,9 @@ class RuntimeModel:
 
     def stream_ids(self, source: Source, constraints: Constraints, options: Options) -> Iterator[tuple[int, ...]]:
         """Yield the token ids of the target of one source after each step of a greedy search."""
-        (kind, given), count = _sources([source]), ctypes.c_size_t()
-        rest = (ctypes.byref(constraints), ctypes.byref(_structure(options)))
-        stream = _succeed(getattr(self._library, f"regard_stream_{kind}"), self._model, *given, *rest)
+        (kind, (*given, _, own)), count = _given([source], [constraints]), ctypes.c_size_t()
+        rest = (own, ctypes.byref(_structure(options)))
+        stream = _succeed(getattr(self._library, f"regard_stream{kind}"), self._model, *given, *rest)
         try:
             while ids := self._library.regard_next_tokens(stream, ctypes.byref(count)):
                 yield tuple(ids[: count.value])
@@ -625,39 +632,63 @@ class RuntimeQueue:
 
     def __init__(self, model: RuntimeModel, threads: int) -> None:
         """Start the threads; see `RuntimeModel.queue`."""
-        self._library, self._read = model._library, model._lines  # a model is not closed before its queue
+        self._library, self._model = model._library, model  # a model is not closed before its queue
+        self._process, self._tickets = os.getpid(), itertools.count()
         self._queue: int | None = _succeed(self._library.regard_queue_open, model._model, threads)
 
     def submit(
-        self, ticket: int, lines: Sequence[str], options: Options, prefixes: Sequence[Sequence[int]] | None = None
+        self, ticket: int, sources: Sources, options: Options, constraints: SourceConstraints | None = None
     ) -> None:
-        """Hand over lines, as `RuntimeModel.translate` takes them. Raises LineError or UsageError as it does."""
+        """Hand over what `RuntimeModel.translate` takes. Raises LineError or UsageError as it does."""
+        kind, given = _given(sources, constraints)
         error = ctypes.create_string_buffer(_ERROR_SIZE)
-        begun = (None, None) if prefixes is None else _arrays(prefixes)
-        rest = (*begun, ctypes.byref(_structure(options)), error, _ERROR_SIZE)
-        if self._library.regard_queue_submit(self._queue, ticket, *_texts(lines), *rest):
+        call = getattr(self._library, f"regard_queue_submit{kind}")
+        if call(self._queue, ticket, *given, ctypes.byref(_structure(options)), error, _ERROR_SIZE):
             raise _problem(error.value.decode("utf-8", "replace"))
+
+    def translate(
+        self, sources: Sources, options: Options, constraints: SourceConstraints | None = None
+    ) -> list[RuntimeLine]:
+        """Submit a call and wait for it; Ctrl-C cancels it. No other thread may take calls that it did not submit."""
+        ticket = next(self._tickets)
+        self.submit(ticket, sources, options, constraints)
+        try:
+            while (taken := self.take(_PATIENCE, ticket)) is None:
+                pass
+        except BaseException:
+            self.cancel(ticket)
+            raise
+        if isinstance(taken[1], RegardError):
+            raise taken[1]
+        return taken[1]
 
     def cancel(self, ticket: int) -> None:
         """Give up a call: there will be no result unless there is one already."""
         self._library.regard_queue_cancel(self._queue, ticket)
 
-    def take(self, seconds: float) -> tuple[int, list[RuntimeLine] | RegardError] | None:
-        """Wait for the next call that is done, and return its ticket with its lines or its error. None: none was."""
-        ticket, result = ctypes.c_uint64(), ctypes.c_void_p()
-        if not self._library.regard_queue_take(self._queue, seconds, ctypes.byref(ticket), ctypes.byref(result)):
+    def take(self, seconds: float, ticket: int | None = None) -> tuple[int, list[RuntimeLine] | RegardError] | None:
+        """Wait for the next call that is done, or for that of a ticket, and return its ticket with its lines or error.
+
+        None: none was done.
+        """
+        done, result = ctypes.c_uint64(ticket or 0), ctypes.c_void_p()
+        if ticket is None:
+            is_done = self._library.regard_queue_take(self._queue, seconds, ctypes.byref(done), ctypes.byref(result))
+        else:
+            is_done = self._library.regard_queue_take_one(self._queue, seconds, ticket, ctypes.byref(result))
+        if not is_done:
             return None
         if not result.value:
-            return ticket.value, RegardError("there is not enough memory for this call; send less text")
+            return done.value, RegardError("there is not enough memory for this call; send less text")
         try:
-            return ticket.value, self._read(result)
+            return done.value, self._model._lines(result)
         except ModelFolderError as problem:
-            return ticket.value, problem
+            return done.value, problem
 
     def close(self) -> None:
         """Stop the threads and give up unfinished calls. No thread may wait for results then."""
         queue, self._queue = self._queue, None
-        if queue:
+        if queue and self._process == os.getpid():  # a fork has no threads to wait for
             self._library.regard_queue_close(queue)
 
     def __del__(self) -> None:
@@ -728,12 +759,15 @@ def _structure(options: Options) -> _Options:
         ) from None
 
 
-def _sources(sources: Sequence[Source]) -> tuple[str, tuple[Any, ...]]:
-    """Return the kind of sources, by which functions of the library are called, and the sources as it takes them."""
-    encoded = [source for source in sources if isinstance(source, EncodedSource)]
-    if encoded:
-        return "encoded", ((EncodedSource * len(sources))(*encoded),)
-    return "ids", _arrays([source for source in sources if not isinstance(source, EncodedSource)])
+def _given(sources: Sources, constraints: SourceConstraints | None) -> tuple[str, tuple[Any, ...]]:
+    """Return what names the functions of the library that take such sources, and these as the functions take them."""
+    count, given = len(sources), cast(Any, constraints)
+    if not sources or isinstance(sources[0], str):
+        return "", (*_texts(cast(Sequence[str], sources)), *((None, None) if given is None else _arrays(given)))
+    own = None if given is None else (Constraints * count)(*given)
+    if isinstance(sources[0], EncodedSource):
+        return "_encoded", ((EncodedSource * count)(*cast(Any, sources)), count, own)
+    return "_ids", (*_arrays(cast(Any, sources)), count, own)
 
 
 def _arrays(rows: Sequence[Sequence[int]]) -> tuple[Any, Any]:
@@ -781,7 +815,6 @@ def _declared(library: ctypes.CDLL) -> ctypes.CDLL:
         "words": (ctypes.c_int, [pointer, ctypes.c_int, ids, size, ids]),
         "decode": (pointer, [pointer, ctypes.c_int, ids, size, counted]),
         "token": (pointer, [pointer, ctypes.c_int, integer, counted]),
-        "translate": (pointer, [pointer, pointer, pointer, size, pointer, text, size]),
         "continue": (pointer, [pointer, pointer, pointer, size, pointer, pointer, pointer, text, size]),
         "translate_ids": (pointer, [pointer, pointer, pointer, size, pointer, pointer, text, size]),
         "translate_encoded": (pointer, [pointer, pointer, size, pointer, pointer, text, size]),
@@ -789,8 +822,14 @@ def _declared(library: ctypes.CDLL) -> ctypes.CDLL:
         **dict.fromkeys(("count", "steps"), (size, [pointer])),
         "queue_open": (pointer, [pointer, integer, text, size]),
         "queue_submit": (ctypes.c_int, [pointer, ctypes.c_uint64, *lines, pointer, pointer, pointer, text, size]),
+        "queue_submit_ids": (ctypes.c_int, [pointer, ctypes.c_uint64, *lines, pointer, pointer, text, size]),
+        "queue_submit_encoded": (
+            ctypes.c_int,
+            [pointer, ctypes.c_uint64, pointer, size, pointer, pointer, text, size],
+        ),
         "queue_cancel": (None, [pointer, ctypes.c_uint64]),
         "queue_take": (ctypes.c_int, [pointer, ctypes.c_double, pointer, pointer]),
+        "queue_take_one": (ctypes.c_int, [pointer, ctypes.c_double, ctypes.c_uint64, pointer]),
         "line": (ctypes.POINTER(_Line), [pointer, size]),
         "hypothesis": (ctypes.POINTER(_Hypothesis), hypothesis),
         "attention": (_Attention, [*hypothesis, integer]),

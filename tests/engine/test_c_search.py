@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import math
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -157,6 +158,23 @@ def test_constraints_and_samples_are_those_of_the_reference(settings: ModelSetti
     assert engine.describe().startswith("C library" if is_packed(folder) else "PyTorch")
 
 
+@pytest.mark.parametrize("reads", ["text", "images"])
+def test_calls_of_several_threads_get_what_they_would_get_alone(reads: str) -> None:
+    folders = (loaded(kind.values[0], {"max_extra": 4}) for kind in kinds(reads=[reads]))
+    folder = next(one for one in folders if is_packed(one))
+    library, base = c_search.LibraryModel(folder, pack_model(folder.model)), folder.settings.search
+    calls = [(requests(folder, **asked), base.with_values(**search)) for search, asked in CONSTRAINED]
+    alone = [library.decode(*call, 1) for call in calls]
+    assert not library._model._queues, "threads of a queue are started when two calls are open, and not before"
+    with ThreadPoolExecutor(4) as pool:
+        together = list(pool.map(lambda call: library.decode(*call, 2), calls * 2))
+        with library._model._alone:  # as if another call were open all the time
+            together += pool.map(lambda call: library.decode(*call, 2), calls * 2)
+    for actual, expected in zip(together, alone * 4, strict=True):
+        assert_same(actual, expected)
+    assert len(library._model._queues) == 1
+
+
 COPIED: list[tuple[dict[str, Any], dict[str, Any]]] = [
     *((search, {}) for search in SEARCHES),
     ({"beam": 3, "sample": True, "seed": 5}, {}),
@@ -286,10 +304,10 @@ def test_constraints_that_are_wrong_are_refused_in_a_sentence() -> None:
     for message, cases in wrong.items():
         for case in cases:
             with pytest.raises((UsageError, LineError), match=message):
-                model.search([[5, EOS], [5, EOS]], [runtime.Constraints(), runtime.Constraints(**case)], options)
+                model.translate([[5, EOS], [5, EOS]], options, [runtime.Constraints(), runtime.Constraints(**case)])
     options.sample = 1
     with pytest.raises(LineError, match="terms: wanted"):
-        model.search([[5, EOS]], [runtime.Constraints(**term(5))], options)
+        model.translate([[5, EOS]], options, [runtime.Constraints(**term(5))])
     options.temperature = math.nan
     with pytest.raises(UsageError, match="temperature"):
-        model.search([[5, EOS]], [runtime.Constraints()], options)
+        model.translate([[5, EOS]], options)

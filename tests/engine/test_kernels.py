@@ -84,9 +84,9 @@ def forced(library: LibraryModel, sources: list[list[int]], targets: list[list[i
             _options(SearchSettings(beam=1, length_penalty=0.0, max_length=length), threads), max_extra=99
         )
         constraints = [library._constraints(Task(i, length + 1, tuple(targets[i]))) for i in own]
-        ranked, _ = library._model.search([sources[i] for i in own], constraints, options)
-        assert [best[0][0] for best in ranked] == [tuple(targets[i]) for i in own]
-        results += [(index, best[0][1]) for index, best in zip(own, ranked, strict=True)]
+        lines = library._model.translate([sources[i] for i in own], options, constraints)
+        assert [line.hypotheses[0].ids for line in lines] == [tuple(targets[i]) for i in own]
+        results += [(index, line.hypotheses[0].score) for index, line in zip(own, lines, strict=True)]
     return [score for _, score in sorted(results)]
 
 

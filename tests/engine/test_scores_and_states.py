@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 from typing import Any
 
 import numpy as np
@@ -18,7 +17,7 @@ from regard.models import Batch, ModelSettings
 from regard.models.recurrent import NoAttentionDecoder, RecurrentDecoder, RecurrentEncoder
 from regard.runtime import native
 from regard.runtime.engine import c_search, pack_model
-from regard.runtime.model import Options, RuntimeHypothesis, RuntimeModel, _arrays, _structure, _succeed
+from regard.runtime.model import Options, RuntimeHypothesis, RuntimeModel
 from regard.search.forced_decoding import force_decode
 
 if (problem := native.why_unavailable()) is not None:
@@ -33,9 +32,7 @@ def recorded(model: RuntimeModel, **options: Any) -> list[list[RuntimeHypothesis
     values: Options = model.options()
     for name, value in ({"beam": 3, "nbest": 2, "min_length": 1, "attention": 2} | options).items():
         setattr(values, name, value)
-    call, chosen = model._library.regard_translate_ids, ctypes.byref(_structure(values))
-    result = _succeed(call, model._model, *_arrays(SOURCES), len(SOURCES), None, chosen)
-    return [list(line.hypotheses) for line in model._lines(result)]
+    return [list(line.hypotheses) for line in model.translate(SOURCES, values)]
 
 
 def opened(settings: ModelSettings, precision: Any = "float32") -> tuple[Any, RuntimeModel]:

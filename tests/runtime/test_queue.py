@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
+import os
 import random
 import shutil
 import subprocess
@@ -12,13 +14,14 @@ from typing import Any
 
 import pytest
 from small import SENTENCES, folder
+from systems import posix
 
 from regard.common.errors import LineError, UsageError
 from regard.model_folder import load_folder
 from regard.runtime import native
 from regard.runtime.engine import pack_model
 from regard.runtime.engine.runtime_file import runtime_file
-from regard.runtime.model import Options, RuntimeLine, RuntimeModel
+from regard.runtime.model import Constraints, Options, RuntimeLine, RuntimeModel
 
 if (problem := native.why_unavailable()) is not None:
     pytest.skip(f"no C library on this machine: {problem}", allow_module_level=True)
@@ -143,6 +146,58 @@ def test_a_cancelled_call_has_no_result_and_disturbs_no_other(model: RuntimeMode
     for lines in results.values():
         assert [contents(line) for line in lines] == [contents(line) for line in expected]
     queue.close()
+
+
+def test_token_ids_are_searched_among_lines(model: RuntimeModel) -> None:
+    queue, chosen = model.queue(2), options(model, beam=3, nbest=2, min_length=1)
+    sources = [model.encode(line) for line in SENTENCES]
+    prefixes = [Constraints((ctypes.c_int32 * 2)(5, 6), 2, max_steps=9, sampling_key=n) for n in range(len(sources))]
+    calls: list[tuple[Any, Any]] = [(sources, None), (LINES, None), (sources, prefixes)]
+    expected = [model.translate(given, chosen, asked) for given, asked in calls]
+    assert {line.hypotheses[0].ids[:2] for line in expected[2]} == {(5, 6)}
+    for ticket in range(30):
+        given, asked = calls[ticket % 3]
+        queue.submit(ticket, given, chosen, asked)
+    for ticket in range(0, 30, 4):
+        queue.cancel(ticket)
+    with pytest.raises(UsageError, match="source 1: wanted 1 to"):
+        queue.submit(1, [[10**6]], chosen)
+    for ticket in range(29, -1, -1):
+        if ticket % 4:
+            taken = queue.take(60.0, ticket)
+            assert taken is not None
+            assert taken[0] == ticket
+            assert isinstance(taken[1], list)
+            assert [contents(line) for line in taken[1]] == [contents(line) for line in expected[ticket % 3]]
+    queue.close()
+
+
+def test_whoever_stops_waiting_cancels_the_call(model: RuntimeModel, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    queue, chosen = model.queue(1), options(model, beam=4)
+    monkeypatch.setattr(queue, "take", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        queue.translate(LINES * 50, chosen)
+    monkeypatch.undo()
+    queue.submit(1000, LINES[:1], chosen)
+    assert (queue.take(60.0) or (0,))[0] == 1000
+    with pytest.raises(LineError):
+        queue.translate(["x" * 100], options(model, max_line=50))
+    queue.close()
+
+
+@posix
+def test_a_fork_has_a_queue_of_its_own(model: RuntimeModel) -> None:
+    chosen = options(model, beam=2)
+    expected = [contents(line) for line in model.translate(LINES, chosen)]
+    with model._alone:  # as if another call were open
+        assert [contents(line) for line in model.translate(LINES, chosen)] == expected
+        if not (child := os.fork()):
+            is_equal = [contents(line) for line in model.translate(LINES, chosen)] == expected
+            os._exit(0 if is_equal and len(model._queues) == 2 else 1)
+    assert os.waitpid(child, 0)[1] == 0
 
 
 def test_a_long_call_does_not_keep_others_waiting(model: RuntimeModel) -> None:

@@ -464,7 +464,8 @@ def test_encoded_sources_are_refused_unless_they_fit(tmp_path: Path, decoder: st
         source = EncodedSource(3, *map(ones, shapes))
         for name, value in changed.items():
             setattr(source, name, value)
-        return model.search([EncodedSource(3, *map(ones, shapes)), source], [NOTHING, NOTHING], options)[0]
+        lines = model.translate([EncodedSource(3, *map(ones, shapes)), source], options, [NOTHING, NOTHING])
+        return [[(h.ids, h.score) for h in line.hypotheses] for line in lines]
 
     first, second = search()
     assert first == second
@@ -490,7 +491,7 @@ def test_encoded_sources_are_refused_unless_they_fit(tmp_path: Path, decoder: st
     assert error.value.startswith(b"source 1: wanted 1 to 1048576 entries")
     for read in (
         lambda: model.translate(["I"], options),
-        lambda: model.search([[5, 3]], [NOTHING], options),
+        lambda: model.translate([[5, 3]], options),
         lambda: list(model.stream("I", options)),
         lambda: list(model.stream_ids([5, 3], NOTHING, options)),
         lambda: model.queue(1).submit(1, ["I"], options),

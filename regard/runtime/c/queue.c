@@ -104,7 +104,7 @@ static int64_t take_turns(RegardQueue *q, const Search *search, int is_wide, Req
 /* Lets those who wait for results have a job; with the lock held. */
 static void hand_over(RegardQueue *q, Job *job) {
   append_job(&q->done, job);
-  pthread_cond_signal(&q->has_results);
+  pthread_cond_broadcast(&q->has_results); /* somebody may wait for this one */
 }
 
 static void count_down(Request *request) {
@@ -243,10 +243,10 @@ REGARD_API RegardQueue *regard_queue_open(RegardModel *model, int32_t threads, c
   return NULL;
 }
 
-REGARD_API int regard_queue_submit(RegardQueue *q, uint64_t ticket, const char *const *lines, const size_t *sizes, size_t count, const int32_t *const *prefixes, const size_t *prefix_sizes, const RegardOptions *options, char *error, size_t error_size) {
-  RegardResult *result = result_open(q->model, lines, sizes, count, (LineConstraints){NULL, prefixes, prefix_sizes}, options, error, error_size);
+static int submit(RegardQueue *q, uint64_t ticket, Sources sources, size_t count, LineConstraints constraints, const RegardOptions *options, char *error, size_t error_size) {
+  RegardResult *result = result_open(q->model, sources, count, constraints, options, error, error_size);
   if (!result) return -1;
-  Job *job = calloc(1, sizeof *job);
+  Job *job = result_copy(result) ? NULL : calloc(1, sizeof *job);
   lock(&q->lock);
   if (!job || reserve((void **)&q->jobs, &q->job_capacity, q->job_count + 1, sizeof *q->jobs)) {
     unlock(&q->lock);
@@ -265,6 +265,18 @@ REGARD_API int regard_queue_submit(RegardQueue *q, uint64_t ticket, const char *
   pthread_cond_broadcast(&q->has_work);
   unlock(&q->lock); /* from here on the job may be done and freed */
   return 0;
+}
+
+REGARD_API int regard_queue_submit(RegardQueue *q, uint64_t ticket, const char *const *lines, const size_t *sizes, size_t count, const int32_t *const *prefixes, const size_t *prefix_sizes, const RegardOptions *options, char *error, size_t error_size) {
+  return submit(q, ticket, (Sources){.lines = lines, .sizes = sizes}, count, (LineConstraints){NULL, prefixes, prefix_sizes}, options, error, error_size);
+}
+
+REGARD_API int regard_queue_submit_ids(RegardQueue *q, uint64_t ticket, const int32_t *const *ids, const size_t *counts, size_t count, const RegardConstraints *constraints, const RegardOptions *options, char *error, size_t error_size) {
+  return submit(q, ticket, (Sources){.ids = ids, .sizes = counts}, count, (LineConstraints){constraints, NULL, NULL}, options, error, error_size);
+}
+
+REGARD_API int regard_queue_submit_encoded(RegardQueue *q, uint64_t ticket, const RegardEncoded *sources, size_t count, const RegardConstraints *constraints, const RegardOptions *options, char *error, size_t error_size) {
+  return submit(q, ticket, encoded_sources(sources), count, (LineConstraints){constraints, NULL, NULL}, options, error, error_size);
 }
 
 REGARD_API void regard_queue_cancel(RegardQueue *q, uint64_t ticket) {
@@ -287,19 +299,35 @@ static struct timespec moment_in(double seconds) {
   return moment;
 }
 
-REGARD_API int regard_queue_take(RegardQueue *q, double seconds, uint64_t *ticket, RegardResult **result) {
-  struct timespec until = moment_in(seconds);
-  lock(&q->lock);
-  while (!q->done.first && !q->is_closed)
-    if (pthread_cond_timedwait(&q->has_results, &q->lock, &until)) break;
-  Job *job = take_job(&q->done);
+/* Takes a job that is done, the first or that of a ticket, out of the queue; with the lock held. NULL: there is none. */
+static Job *take_done(RegardQueue *q, const uint64_t *wanted) {
+  Job *job = q->done.first;
+  while (wanted && job && job->ticket != *wanted) job = job->after;
+  if (job) unlink_job(&q->done, job);
   if (job && job->result) forget_job(q, job);
+  return job;
+}
+
+static int take(RegardQueue *q, double seconds, const uint64_t *wanted, uint64_t *ticket, RegardResult **result) {
+  struct timespec until = moment_in(seconds);
+  Job *job;
+  int is_late = 0;
+  lock(&q->lock);
+  while (!(job = take_done(q, wanted)) && !q->is_closed && !is_late) is_late = pthread_cond_timedwait(&q->has_results, &q->lock, &until) != 0;
   unlock(&q->lock);
   if (!job) return 0;
   if (job->result && result_finish(job->result)) regard_free(job->result), job->result = NULL;
   *ticket = job->ticket, *result = job->result;
   free(job);
   return 1;
+}
+
+REGARD_API int regard_queue_take(RegardQueue *q, double seconds, uint64_t *ticket, RegardResult **result) {
+  return take(q, seconds, NULL, ticket, result);
+}
+
+REGARD_API int regard_queue_take_one(RegardQueue *q, double seconds, uint64_t ticket, RegardResult **result) {
+  return take(q, seconds, &ticket, &ticket, result);
 }
 
 #endif

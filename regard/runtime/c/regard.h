@@ -240,16 +240,26 @@ REGARD_API void regard_stream_free(RegardStream *stream);
 REGARD_API RegardQueue *regard_queue_open(RegardModel *model, int32_t threads, char *error, size_t error_size);
 /* Stops its threads, and gives up what is not done; then nobody may be waiting for results. */
 REGARD_API void regard_queue_close(RegardQueue *queue);
-/* Hands over lines, which are copied, with options and, unless it is NULL, prefixes of their own (see regard_continue). Sentences of all calls share steps; a call of many lines
-   does not keep others waiting. Returns 0, or -1 with a sentence as regard_translate does. */
+/* Hands over lines with options and, unless it is NULL, prefixes of their own (see regard_continue). Everything is copied.
+   Sentences of all calls share steps; a call of many lines does not keep others waiting. Returns 0, or -1 with a sentence as
+   regard_translate does. */
 REGARD_API int regard_queue_submit(
     RegardQueue *queue, uint64_t ticket, const char *const *lines, const size_t *sizes, size_t count,
     const int32_t *const *prefixes, const size_t *prefix_sizes, const RegardOptions *options, char *error, size_t error_size);
+/* The same for what regard_translate_ids takes, and regard_translate_encoded. */
+REGARD_API int regard_queue_submit_ids(
+    RegardQueue *queue, uint64_t ticket, const int32_t *const *ids, const size_t *counts, size_t count,
+    const RegardConstraints *constraints, const RegardOptions *options, char *error, size_t error_size);
+REGARD_API int regard_queue_submit_encoded(
+    RegardQueue *queue, uint64_t ticket, const RegardEncoded *sources, size_t count, const RegardConstraints *constraints,
+    const RegardOptions *options, char *error, size_t error_size);
 /* Gives up a call: its sentences leave at the next step, and there will be no result unless there is one already. */
 REGARD_API void regard_queue_cancel(RegardQueue *queue, uint64_t ticket);
 /* Waits for the next call that is done; its result belongs to the caller. A result that is NULL: there was not enough
    memory for the call. Returns 1, or 0 if none was done in `seconds`, or the queue was closed. */
 REGARD_API int regard_queue_take(RegardQueue *queue, double seconds, uint64_t *ticket, RegardResult **result);
+/* The same for the call of a ticket. */
+REGARD_API int regard_queue_take_one(RegardQueue *queue, double seconds, uint64_t ticket, RegardResult **result);
 
 #ifdef __cplusplus
 }

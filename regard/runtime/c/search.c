@@ -670,7 +670,9 @@ Room room_of(const Search *search) {
 int room_takes(Room *room, const Request *r) {
   int64_t rows = room->rows + r->options->beam;
   int fits = !room->is_full && rows <= ROWS && room->tokens + r->count <= OPEN_TOKENS && room->encoded + r->count <= SOURCE_TOKENS;
+  if (room->joining && room->takes_encoded != (r->encoded != NULL)) return 0;
   if (!fits && !(room->is_idle && !room->joining)) return 0;
+  room->takes_encoded = r->encoded != NULL;
   room->rows = rows, room->tokens += r->count, room->encoded += r->count, room->joining++;
   return 1;
 }

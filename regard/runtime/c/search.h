@@ -101,7 +101,7 @@ int search_all(RegardModel *model, Request *requests, int64_t count, int threads
 
 typedef struct { /* room in a search: hypotheses and source tokens of its open sentences, and of requests that join them */
   int64_t rows, tokens, encoded, joining;
-  int is_idle, is_full;
+  int is_idle, is_full, takes_encoded; /* those that join are all encoded already, or none is */
 } Room;
 
 Room room_of(const Search *search);
@@ -110,7 +110,7 @@ int room_takes(Room *room, const Request *request);
 /* Requests that one of several threads takes at once, so that others have something to do, too. */
 int64_t fair_share(int64_t requests, int threads);
 
-/* Takes requests in. Returns 0, or -1 if there is no memory. */
+/* Takes requests in, all encoded already or none. Returns 0, or -1 if there is no memory. */
 int search_begin(Search *search, Request *const *requests, int64_t count);
 /* Decodes one more token of every open sentence; those that are done leave. Returns 0, or -1 if there is no memory. */
 int search_step(Search *search);

@@ -45,6 +45,10 @@ typedef struct { /* a part of a line that is decoded as one source, or copied: a
   const RegardEncoded *encoded;
 } Segment;
 
+typedef struct Block { /* memory of a result; its content follows */
+  _Alignas(16) struct Block *next;
+} Block;
+
 struct RegardResult {
   RegardModel *model;
   RegardOptions options;
@@ -56,14 +60,8 @@ struct RegardResult {
   int32_t *prefixes; /* of all lines, one after another */
   Banned *banned;    /* a list of all tables */
   Trace *trace;      /* of the only line; NULL: not asked for */
+  Block *copies;     /* of what was the caller's */
 };
-
-typedef struct { /* lines, or else token ids, and the size of each; or sources that are encoded already */
-  const char *const *lines;
-  const int32_t *const *ids;
-  const size_t *sizes;
-  const RegardEncoded *encoded;
-} Sources;
 
 static const RegardLink NO_LINKS[1];
 
@@ -321,22 +319,27 @@ static int read_ids(RegardResult *r, const int32_t *const *ids, const size_t *co
   return make_requests(r);
 }
 
+typedef struct { int64_t outputs, embedded, summary; } EncodedSizes;
+
+/* The numbers of each entry, and of the summary, that the decoder needs of an encoded source; 0: none. */
+static EncodedSizes encoded_sizes(const RegardModel *m) {
+  const Program *memory = m->programs + MEMORY;
+  return (EncodedSizes){memory->count ? memory->widths[0] : 0, memory->count && m->settings.needs_embeddings ? memory->widths[1] : 0, m->programs[INITIAL].count ? m->settings.summary_size : 0};
+}
+
 static int is_there(const float *numbers, int64_t size, int64_t wanted) { return !wanted || (numbers && size == wanted); }
 
 /* Takes sources that are encoded already; each is one segment. */
 static int read_encoded(RegardResult *r, const RegardEncoded *encoded, char *error, size_t error_size) {
-  const RegardModel *m = r->model;
-  const Program *memory = m->programs + MEMORY;
-  int64_t outputs = memory->count ? memory->widths[0] : 0, embedded = memory->count && m->settings.needs_embeddings ? memory->widths[1] : 0;
-  int64_t summary = m->programs[INITIAL].count ? m->settings.summary_size : 0;
+  EncodedSizes sizes = encoded_sizes(r->model);
   r->segments = calloc(r->count + 1, sizeof *r->segments);
   if (!r->segments) return -1;
   for (size_t i = 0; i < r->count; i++, r->segment_count = r->request_count = i) {
     const RegardEncoded *e = encoded + i;
     int ok = e->entries >= 1 && e->entries <= MOST_ENTRIES && e->length >= 1 && e->length <= INT32_MAX;
-    if (!ok || !is_there(e->outputs, e->output_size, outputs) || !is_there(e->embedded, e->embedded_size, embedded) || !is_there(e->summary, e->summary_size, summary)) {
+    if (!ok || !is_there(e->outputs, e->output_size, sizes.outputs) || !is_there(e->embedded, e->embedded_size, sizes.embedded) || !is_there(e->summary, e->summary_size, sizes.summary)) {
       explain(error, error_size, "source %zu: wanted 1 to %d entries of a length of 1 to %d, with outputs of %lld numbers, embeddings of %lld and a summary of %lld; got %lld entries of a length of %lld, with outputs of %lld, embeddings of %lld and a summary of %lld",
-              i + 1, MOST_ENTRIES, INT32_MAX, (long long)outputs, (long long)embedded, (long long)summary, (long long)e->entries, (long long)e->length,
+              i + 1, MOST_ENTRIES, INT32_MAX, (long long)sizes.outputs, (long long)sizes.embedded, (long long)sizes.summary, (long long)e->entries, (long long)e->length,
               (long long)(e->outputs ? e->output_size : 0), (long long)(e->embedded ? e->embedded_size : 0), (long long)(e->summary ? e->summary_size : 0));
       return -1;
     }
@@ -553,6 +556,7 @@ REGARD_API void regard_free(RegardResult *r) {
     free(r->segments[i].ids), text_free(&r->segments[i].text);
   }
   for (Banned *b; (b = r->banned); banned_free(b)) r->banned = b->next;
+  for (Block *b; (b = r->copies); free(b)) r->copies = b->next;
   trace_free(r->trace), free(r->prefixes);
   free(r->requests), free(r->segments), free(r->lines), free(r);
 }
@@ -563,7 +567,7 @@ static int result_failed(RegardResult *r, size_t count, char *error, size_t erro
   return -1;
 }
 
-static RegardResult *open_result(RegardModel *model, Sources sources, size_t count, LineConstraints constraints, const RegardOptions *options, char *error, size_t error_size) {
+RegardResult *result_open(RegardModel *model, Sources sources, size_t count, LineConstraints constraints, const RegardOptions *options, char *error, size_t error_size) {
   if (error && error_size) error[0] = 0;
   if (check_options(model, options, sources.encoded != NULL, error, error_size)) return NULL;
   RegardResult *r = calloc(1, sizeof *r);
@@ -577,8 +581,62 @@ static RegardResult *open_result(RegardModel *model, Sources sources, size_t cou
   return failed && result_failed(r, count, error, error_size) ? NULL : r;
 }
 
-RegardResult *result_open(RegardModel *model, const char *const *lines, const size_t *sizes, size_t count, LineConstraints constraints, const RegardOptions *options, char *error, size_t error_size) {
-  return open_result(model, (Sources){.lines = lines, .sizes = sizes}, count, constraints, options, error, error_size);
+static void *copy_of(RegardResult *r, const void *data, size_t size) {
+  Block *b = malloc(sizeof *b + size);
+  if (!b) return NULL;
+  b->next = r->copies, r->copies = b;
+  if (size) memcpy(b + 1, data, size);
+  return b + 1;
+}
+
+/* Copies what a decoder needs of an encoded source. */
+static const RegardEncoded *copy_encoded(RegardResult *r, const RegardEncoded *from) {
+  EncodedSizes sizes = encoded_sizes(r->model);
+  RegardEncoded *e = copy_of(r, from, sizeof *from);
+  if (!e) return NULL;
+  size_t entries = (size_t)e->entries * sizeof(float);
+  int failed = (sizes.outputs && !(e->outputs = copy_of(r, e->outputs, entries * (size_t)sizes.outputs))) ||
+               (sizes.embedded && !(e->embedded = copy_of(r, e->embedded, entries * (size_t)sizes.embedded))) ||
+               (sizes.summary && !(e->summary = copy_of(r, e->summary, (size_t)sizes.summary * sizeof(float))));
+  return failed ? NULL : e;
+}
+
+static int copy_terms(RegardResult *r, Terms *terms) {
+  size_t count = (size_t)terms->count, vocabulary = (size_t)r->model->settings.target_vocabulary;
+  RegardTerm *data = copy_of(r, terms->data, count * sizeof *data);
+  const uint8_t *last = NULL, *last_copy = NULL; /* terms mostly share what may follow */
+  if (!data) return -1;
+  for (RegardTerm *t = data; t < data + count; t++) {
+    size_t sizes = (size_t)(t->forms + t->initial_forms), ids = 0;
+    for (size_t f = 0; f < sizes; f++) ids += (size_t)t->sizes[f];
+    if (t->may_follow && t->may_follow != last) {
+      last = t->may_follow;
+      if (!(last_copy = copy_of(r, last, vocabulary))) return -1;
+    }
+    if (t->may_follow) t->may_follow = last_copy;
+    if (!(t->ids = copy_of(r, t->ids, ids * sizeof *t->ids)) || !(t->sizes = copy_of(r, t->sizes, sizes * sizeof *t->sizes))) return -1;
+  }
+  terms->data = data;
+  return 0;
+}
+
+static int copy_banned(RegardResult *r, Banned *banned) {
+  RegardCompletion *table = copy_of(r, banned->table, banned->count * sizeof *table);
+  if (!table) return -1;
+  for (RegardCompletion *c = table; c < table + banned->count; c++)
+    if (!(c->before = copy_of(r, c->before, (size_t)c->size))) return -1;
+  banned->table = table;
+  return 0;
+}
+
+int result_copy(RegardResult *r) {
+  for (Request *q = r->requests; q < r->requests + r->request_count; q++) {
+    if (q->encoded && !(q->encoded = copy_encoded(r, q->encoded))) return -1;
+    if (q->terms.count && copy_terms(r, &q->terms)) return -1;
+  }
+  for (Banned *b = r->banned; b; b = b->next)
+    if (copy_banned(r, b)) return -1;
+  return 0;
 }
 
 Request *result_requests(RegardResult *r, int64_t *count) {
@@ -589,7 +647,7 @@ Request *result_requests(RegardResult *r, int64_t *count) {
 int result_finish(RegardResult *r) { return make_all_lines(r); }
 
 static RegardResult *translate(RegardModel *model, Sources sources, size_t count, LineConstraints constraints, const RegardOptions *options, char *error, size_t error_size) {
-  RegardResult *r = open_result(model, sources, count, constraints, options, error, error_size);
+  RegardResult *r = result_open(model, sources, count, constraints, options, error, error_size);
   if (!r) return NULL;
   int failed = search_all(model, r->requests, (int64_t)r->request_count, options->threads) || make_all_lines(r);
   return failed && result_failed(r, count, error, error_size) ? NULL : r;
@@ -608,7 +666,7 @@ REGARD_API RegardResult *regard_translate_ids(RegardModel *model, const int32_t 
 }
 
 /* No sources are one that fits no model. */
-static Sources encoded_sources(const RegardEncoded *encoded) {
+Sources encoded_sources(const RegardEncoded *encoded) {
   static const RegardEncoded MISSING;
   return (Sources){.encoded = encoded ? encoded : &MISSING};
 }
@@ -715,7 +773,7 @@ static RegardStream *open_stream(RegardModel *model, Sources sources, const Rega
   RegardOptions greedy = *options;
   greedy.beam = greedy.nbest = 1, greedy.attention = greedy.alignments = greedy.trace = greedy.states = 0;
   RegardStream *s = calloc(1, sizeof *s);
-  RegardResult *r = s ? open_result(model, sources, 1, (LineConstraints){constraints, NULL, NULL}, &greedy, error, error_size) : NULL;
+  RegardResult *r = s ? result_open(model, sources, 1, (LineConstraints){constraints, NULL, NULL}, &greedy, error, error_size) : NULL;
   if (r && (s->decoder = take_decoder(model, team_size(model, options->threads)))) {
     s->result = r, s->search = (Search){.decoder = s->decoder};
     return s;

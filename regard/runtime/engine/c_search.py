@@ -65,13 +65,16 @@ class LibraryModel:
     def decode(
         self, requests: Sequence[DecodeRequest], settings: SearchSettings, threads: int
     ) -> list[list[Hypothesis]]:
-        """Search for the targets of requests; return the hypotheses of each, best first."""
+        """Search for the targets of requests; return the hypotheses of each, best first.
+
+        Any number of threads may call it at once; `RuntimeModel.translate` says what they share.
+        """
         results, options = list[list[Hypothesis]](), _options(settings, threads)
         order = sorted(range(len(requests)), key=lambda index: -requests[index].source_length)
         for part in _cut([requests[index] for index in order], _CALL_LENGTH):
             constraints = [self._constraints(request.task) for request in part]
-            targets, _ = self._model.search(self._sources(part), constraints, options)
-            results += [_hypotheses(ranked, settings) for ranked in targets]
+            lines = self._model.translate(self._sources(part), options, constraints)
+            results += [_hypotheses(line, settings) for line in lines]
         return [hypotheses for _, hypotheses in sorted(zip(order, results, strict=True))]
 
     def stream(self, request: DecodeRequest, settings: SearchSettings, threads: int) -> Iterator[tuple[int, ...]]:
@@ -85,8 +88,8 @@ class LibraryModel:
         """Search for the target of one request; return its hypotheses, best first, and the steps of the search."""
         options = _options(settings, threads)
         options.trace = 1
-        (ranked,), steps = self._model.search(self._sources([request]), [self._constraints(request.task)], options)
-        return _hypotheses(ranked, settings), steps
+        (line,) = self._model.translate(self._sources([request]), options, [self._constraints(request.task)])
+        return _hypotheses(line, settings), list(line.steps)
 
     def _sources(self, requests: Sequence[DecodeRequest]) -> list[runtime.Source]:
         """Return sources as the library takes them."""
@@ -120,7 +123,7 @@ class LibraryModel:
             for row, (before, token, at_boundary) in zip(table, ways, strict=True):
                 row["size"], row["token"], row["at_boundary"] = len(before), token, at_boundary
             table["before"] = text.ctypes.data + np.cumsum(table["size"]) - table["size"]
-            self._tables[phrase] = table, text
+            self._tables.setdefault(phrase, (table, text))  # another thread may refer to its own already
         return self._tables[phrase][0]
 
 
@@ -132,9 +135,9 @@ def _cut(requests: Sequence[DecodeRequest], length: int) -> Iterator[Sequence[De
         requests = requests[count:]
 
 
-def _hypotheses(ranked: Sequence[tuple[tuple[int, ...], float, bool]], settings: SearchSettings) -> list[Hypothesis]:
+def _hypotheses(line: runtime.RuntimeLine, settings: SearchSettings) -> list[Hypothesis]:
     penalty = LengthPenalty(settings.length_penalty)
-    return [Hypothesis(ids, score * penalty(len(ids) + 1), score, is_complete) for ids, score, is_complete in ranked]
+    return [Hypothesis(h.ids, h.score * penalty(len(h.ids) + 1), h.score, h.is_complete) for h in line.hypotheses]
 
 
 def _options(settings: SearchSettings, threads: int) -> runtime.Options:

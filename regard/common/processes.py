@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Protocol
+from weakref import WeakSet
 
 _ROOT = str(Path(__file__).parents[2])  # which need not be on the path of Python, if it is this process's folder
 
@@ -19,6 +22,29 @@ def module_command(module: str, *arguments: str, call: str = "main()") -> list[s
     path = f"import sys; sys.path[:] = [*filter(None, sys.path), {_ROOT!r}]"
     code = f"{path}; from {module} import {call.partition('(')[0]}; sys.exit({call})"
     return [sys.executable, "-c", code, *arguments]
+
+
+class HasThreads(Protocol):
+    """An object that has threads or locks, which do not exist, or are held for ever, in a process that was forked."""
+
+    def forget_threads(self) -> None: ...
+
+
+_WITH_THREADS: WeakSet[HasThreads] = WeakSet()
+
+
+def forget_threads_after_fork(owner: HasThreads) -> None:
+    """Let an object forget its threads in each process that is forked from this one."""
+    _WITH_THREADS.add(owner)
+
+
+def _forget_threads() -> None:
+    for owner in [*_WITH_THREADS]:
+        owner.forget_threads()
+
+
+if hasattr(os, "register_at_fork"):  # where processes are forked
+    os.register_at_fork(after_in_child=_forget_threads)
 
 
 def peak_memory() -> float | None:

@@ -387,6 +387,27 @@ class Beams:
         distinct = list({h.ids: h for h in hypotheses}.values()) if self.settings.groups > 1 else list(hypotheses)
         return sorted(distinct, key=lambda h: (not h.complete, -h.score))[: self.settings.beam]
 
+    def rows_of(self, sentences: Array) -> Array:
+        """Return the rows of some sentences."""
+        return (sentences[:, None] * self.width + np.arange(self.width)).reshape(-1)
+
+    def select(self, sentences: Array) -> Beams:
+        """Keep some sentences, by index, and drop the others."""
+        rows = self.rows_of(sentences)
+        tasks = tuple(self.tasks[b] for b in sentences.tolist())
+        by_row = {name: getattr(self, name)[rows] for name in ("tokens", "history")}
+        names = ("lengths", "max_steps", "log_probs", "scores", "finished_counts")
+        states = self.constraint_states
+        return replace(
+            self,
+            rule_set=_RuleSet.of(self.rule_set.rules, tasks),
+            tasks=tasks,
+            hypotheses=tuple(self.hypotheses[b] for b in sentences.tolist()),
+            constraint_states={new: states[old] for new, old in enumerate(rows.tolist()) if old in states},
+            **by_row,
+            **{name: getattr(self, name)[sentences] for name in names},
+        )
+
     def join(self, other: Beams) -> Beams:
         """Add the sentences of another search in progress, with the same settings, rules and number of beams."""
         assert self.settings == other.settings, "sentences that are searched together have the same settings"

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
+import numpy as np
 import torch
 
 from regard.common.shapes import Array, Int, Tensor
@@ -68,6 +69,12 @@ class Decoding:
         state = _select(state, result.parent_rows, model.device)
         source = _select(self.source, result.kept_sentences, model.device)
         return Decoding(result.beams, state, source), result.finished
+
+    def select(self, sentences: Sequence[int], model: DecodingModel) -> Decoding:
+        """Keep some sentences, by index, and drop the others."""
+        kept = np.array(sentences, np.int64)
+        state = _select(self.state, self.beams.rows_of(kept), model.device)
+        return Decoding(self.beams.select(kept), state, _select(self.source, kept, model.device))
 
     def join(self, other: Decoding) -> Decoding:
         """Merge sentences that were begun apart; both have made their first step, so that they have as many beams."""

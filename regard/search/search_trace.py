@@ -5,22 +5,20 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-import torch
-
 from regard.common.shapes import Tensor
 from regard.data.vocabulary import EOS
 from regard.models import top_tokens
 from regard.search.beams import Beams, StepResult
-from regard.search.loop import DecodingModel, decode
+from regard.search.loop import DecodingModel
 from regard.search.search_steps import Candidate, Fate, Prefix, SearchStep
-from regard.search.settings import SearchSettings
-from regard.search.task import Hypothesis, Task
 
 
 @dataclass
-class _Recorder:
+class SearchRecorder:
+    """Observer of the search of one sentence (`OnStep`): records `width` candidates of each hypothesis at each step."""
+
     model: DecodingModel
-    width: int  # candidates recorded of each hypothesis
+    width: int = 8
     steps: list[SearchStep] = field(default_factory=list)
 
     def __call__(self, beams: Beams, features: Any, result: StepResult) -> None:
@@ -67,13 +65,3 @@ def _fates(beams: Beams, result: StepResult) -> dict[Prefix, Fate]:
         ended = tuple(result.finished[0].hypotheses)
     before = set(beams.hypotheses[0])
     return fates | {(*hypothesis.ids, EOS): "ended" for hypothesis in ended if hypothesis not in before}
-
-
-@torch.inference_mode()
-def trace_search(
-    model: DecodingModel, source: Any, task: Task, settings: SearchSettings, width: int = 8
-) -> tuple[list[Hypothesis], list[SearchStep]]:
-    """Decode one encoded sentence, and record `width` candidates of each hypothesis at each step."""
-    recorder = _Recorder(model, width)
-    (hypotheses,) = decode(model, source, [task], settings, on_step=recorder)
-    return hypotheses, recorder.steps

@@ -11,7 +11,7 @@ from laws.models import entries, kinds, make, sentences
 from regard.data.vocabulary import EOS
 from regard.models import ModelSettings
 from regard.search import SearchSettings, Task, decode
-from regard.search.search_trace import trace_search
+from regard.search.search_trace import SearchRecorder
 
 
 @torch.no_grad()
@@ -22,7 +22,9 @@ def test_a_traced_search_is_unchanged_and_its_trace_is_complete(settings: ModelS
     source, task = model.encode(data), Task(0, entries(data)[0] + 4)
     search = SearchSettings(beam=width)
     (expected,) = decode(model, source, [task], search)
-    hypotheses, steps = trace_search(model, source, task, search)
+    recorder = SearchRecorder(model)
+    (hypotheses,) = decode(model, source, [task], search, on_step=recorder)
+    steps = recorder.steps
     assert hypotheses == expected
     for before, after in pairwise(steps):
         kept = {(*before.prefixes[c.beam], c.token) for c in before.candidates if c.fate == "kept"}

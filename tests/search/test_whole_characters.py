@@ -14,7 +14,7 @@ from tables import random_table, source
 from regard.data.vocabulary import EOS
 from regard.search import SearchSettings, Task, Term, decode
 from regard.search.rules import begins_character
-from regard.search.search_trace import trace_search
+from regard.search.search_trace import SearchRecorder
 
 BYTES = {4 + number: bytes([0x80 + number]) for number in range(128)}
 V = 4 + len(BYTES) + 3
@@ -89,8 +89,9 @@ def test_prefixes_and_terms_may_be_bytes() -> None:
 
 def test_a_trace_shows_the_bytes_that_may_follow() -> None:
     table = random_table(1, V, max_length=12)
-    _, steps = trace_search(table, source(1), Task(0, 11, byte_tokens=BYTES), SearchSettings(beam=3))
-    for step in steps:
+    recorder = SearchRecorder(table)
+    decode(table, source(1), [Task(0, 11, byte_tokens=BYTES)], SearchSettings(beam=3), on_step=recorder)
+    for step in recorder.steps:
         for candidate in step.candidates:
             if candidate.token != EOS:
                 codecs.utf_8_decode(written((*step.prefixes[candidate.beam], candidate.token)), "strict", False)

@@ -1,15 +1,22 @@
-"""Continuous batching over PyTorch: as sentences finish, others take their rows."""
+"""Continuous batching over PyTorch: as sentences finish, others take their rows, be they of the same call or not."""
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import count
+from queue import SimpleQueue
 
 import torch
 
+from regard.common.errors import RegardError
 from regard.models import Batch, SourceInput, source_length
 from regard.search import Decoding, DecodingModel, Finished, Hypothesis, Rule, SearchSettings, SuppressTokens, Task
+from regard.search.loop import OnStep
+
+INTERRUPTED = "the decoding ended before its last step, with an interrupt or a fork of the process; begin it anew"
 
 
 @dataclass(frozen=True)
@@ -39,7 +46,332 @@ class BatchLimits:
     tokens: int = 4096
 
 
-@torch.inference_mode()
+class DecodeCall:
+    """Requests that one caller waits for, and what has become of them.
+
+    `is_streamed`: the prefixes of the only target are `events`, one for each step; the last event of any call is None.
+    `on_step` observes the steps of the only target. A call that `is_withdrawn` loses its rows at the next step.
+    """
+
+    def __init__(
+        self,
+        requests: Sequence[DecodeRequest],
+        settings: SearchSettings,
+        rules: Sequence[Rule] = (SuppressTokens(),),
+        is_streamed: bool = False,
+        on_step: OnStep | None = None,
+    ) -> None:
+        assert not is_streamed or settings.beam == 1, "with several beams none is final before all are done"
+        self.settings = settings
+        self.rules = tuple(rules)
+        self.on_step = on_step
+        self.threads = torch.get_num_threads()  # of the calling thread: PyTorch keeps the number of each thread
+        sentences = (_Sentence.of(self, index, request) for index, request in enumerate(requests))
+        self.waiting = deque(sorted(sentences, key=lambda sentence: -sentence.tokens))
+        self.results: list[list[Hypothesis]] = [[] for _ in requests]
+        self.remaining = len(requests)
+        self.open_rows = 0
+        self.turn = 0
+        self.events: SimpleQueue[tuple[int, ...] | None] = SimpleQueue()
+        self.is_withdrawn = False
+        self.is_streamed = is_streamed
+        self._streamed = 0
+        self._error: BaseException | None = None
+        if not requests:
+            self.events.put(None)
+
+    def follow(self, advance: Callable[[], None]) -> Iterator[tuple[int, ...]]:
+        """Yield what is streamed until the call is done; `advance` decodes, or waits, until there is an event.
+
+        Raises the error of the call. A caller that goes withdraws it; nothing is locked for that, since a generator may
+        be freed in any thread at any time.
+        """
+        try:
+            advance()
+            while (prefix := self.events.get()) is not None:
+                yield prefix
+                advance()
+        finally:
+            self.is_withdrawn = True
+        if self._error is not None:
+            raise self._error
+
+    def stream(self, prefix: tuple[int, ...]) -> None:
+        """Hand over the prefix of a streamed target, and those before it that were not handed over."""
+        for length in range(self._streamed + 1, len(prefix) + 1):
+            self.events.put(prefix[:length])
+        self._streamed = len(prefix)
+
+    def finish(self, sentence: _Sentence, hypotheses: list[Hypothesis]) -> None:
+        """Take the result of one request."""
+        self.results[sentence.index] = hypotheses
+        self.open_rows -= sentence.rows
+        self.remaining -= 1
+        if self.is_streamed:
+            self.stream(hypotheses[0].ids)
+            self.events.put(hypotheses[0].ids)
+        if not self.remaining:
+            self.events.put(None)
+
+    def fail(self, error: BaseException) -> None:
+        """End the call with an error, which is raised where it was made."""
+        self._error = error
+        self.is_withdrawn = True
+        self.events.put(None)
+
+
+@dataclass(frozen=True, eq=False)
+class _Sentence:
+    """A request of a call, with a task of its own, by which it is found among those of other calls."""
+
+    call: DecodeCall
+    index: int
+    source: SourceInput
+    task: Task
+    rows: int
+    tokens: int
+
+    @classmethod
+    def of(cls, call: DecodeCall, index: int, request: DecodeRequest) -> _Sentence:
+        return cls(call, index, request.source, replace(request.task), call.settings.beam, request.source_length)
+
+
+@dataclass(eq=False)
+class _JointDecoding:
+    """Calls with the same search, and their open sentences, which are decoded together."""
+
+    calls: list[DecodeCall]
+    is_closed: bool  # to further calls
+    decoding: Decoding | None = None
+    sentences: dict[Task, _Sentence] = field(default_factory=dict)
+
+    def accepts(self, call: DecodeCall) -> bool:
+        """Return whether a call can be decoded with these: search and number of threads are the same."""
+        first = self.calls[0]
+        if (
+            self.is_closed
+            or call.on_step is not None
+            or (call.settings, call.threads) != (first.settings, first.threads)
+        ):
+            return False
+        try:
+            return bool(call.rules == first.rules)
+        except Exception:  # rules of other people, which cannot be compared
+            return False
+
+    def select(self, model: DecodingModel, sentences: Sequence[_Sentence]) -> None:
+        """Keep some of the open sentences, and free the rows of the others."""
+        kept = {sentence.task: sentence for sentence in sentences}
+        if self.decoding is not None and len(kept) < len(self.sentences):
+            rows = [index for index, task in enumerate(self.decoding.beams.tasks) if task in kept]
+            self.decoding = self.decoding.select(rows, model) if rows else None
+        self.sentences = kept
+
+    def advance(self, decoding: Decoding | None, joined: Sequence[_Sentence], finished: Sequence[Finished]) -> None:
+        """Take the result of a step."""
+        self.decoding = decoding or None
+        self.sentences |= {sentence.task: sentence for sentence in joined}
+        for task, hypotheses in finished:
+            sentence = self.sentences.pop(task)
+            sentence.call.finish(sentence, hypotheses)
+        self.calls = [call for call in self.calls if call.remaining]
+        if decoding and any(call.is_streamed for call in self.calls):
+            for row, task in enumerate(decoding.beams.tasks):
+                if (call := self.sentences[task].call).is_streamed:
+                    call.stream(decoding.beams.prefix_of(row))
+
+
+class Scheduler:
+    """Decodes any number of calls, those with the same search together, the others in turns, step by step.
+
+    The sentence that begins next is of the call with the fewest rows; where there is no room and that call has none,
+    the newest sentence of the call with the most waits again, so that no call waits for the end of a long one. `limits`
+    hold for all; a sentence that is larger by itself is decoded beside others, one at a time.
+
+    `add` may be called by any thread, `step` by one at a time.
+    """
+
+    def __init__(self, model: DecodingModel, limits: BatchLimits | None = None) -> None:
+        self._model = model
+        self._limits = limits or BatchLimits()
+        self._added = deque[DecodeCall]()
+        self._decodings = deque[_JointDecoding]()
+        self._turns = count()
+
+    def add(self, call: DecodeCall) -> None:
+        """Take in a call, whose first sentences begin at the next step."""
+        self._added.append(call)
+
+    def run(self, call: DecodeCall) -> Iterator[tuple[int, ...]]:
+        """Decode a call in this thread; yield what it streams."""
+        self.add(call)
+        return call.follow(partial(self._advance, call))
+
+    def _advance(self, call: DecodeCall) -> None:
+        while call.events.empty():
+            self.step()
+
+    @torch.inference_mode()
+    def step(self, sets_threads: bool = False) -> bool:
+        """Decode one more token of the sentences whose turn it is; return whether there are any.
+
+        `sets_threads`: let PyTorch compute in this thread with as many threads as the callers have.
+        """
+        try:
+            joint = self._next()
+            if joint is None:
+                return False
+            if sets_threads and torch.get_num_threads() != joint.calls[0].threads:
+                torch.set_num_threads(joint.calls[0].threads)
+            self._step(joint)
+        except BaseException:  # an interrupt, after which nobody knows what was done
+            for call in [call for joint in self._decodings for call in joint.calls]:
+                call.fail(RegardError(INTERRUPTED))
+            self._decodings.clear()
+            raise
+        return True
+
+    def _next(self) -> _JointDecoding | None:
+        """Drop calls that are withdrawn, take in new ones, and return those whose turn it is."""
+        for joint in tuple(self._decodings):
+            if any(call.is_withdrawn for call in joint.calls):
+                joint.calls = [call for call in joint.calls if not call.is_withdrawn]
+                joint.select(self._model, [item for item in joint.sentences.values() if item.call in joint.calls])
+            if not joint.calls:
+                self._decodings.remove(joint)
+        while self._added:
+            call = self._added.popleft()
+            call.turn = next(self._turns)
+            same = next((joint for joint in self._decodings if joint.accepts(call)), None)
+            if same is None:
+                self._decodings.append(_JointDecoding([call], call.on_step is not None))
+            else:
+                same.calls.append(call)
+        self._decodings.rotate(-1)
+        return self._decodings[0] if self._decodings else None
+
+    def _step(self, joint: _JointDecoding) -> None:
+        """Begin the sentences that have room, and decode one more token of all open ones."""
+        beginning = self._admit(joint)
+        decoding = joint.decoding
+        finished: list[Finished] = []
+        try:
+            if beginning:
+                begun, finished = self._begin(joint.calls[0], beginning)
+                decoding = decoding.join(begun) if decoding and begun else decoding or begun
+            if decoding:
+                decoding, ended = decoding.step(self._model, joint.calls[0].on_step)
+                finished += ended
+        except Exception as error:
+            self._attribute(error, joint, beginning)
+        else:
+            joint.advance(decoding, beginning, finished)
+
+    def _begin(self, call: DecodeCall, sentences: Sequence[_Sentence]) -> tuple[Decoding, list[Finished]]:
+        """Encode sentences and make their first step, after which each has as many rows as those already open."""
+        source = self._model.encode(Batch.of([sentence.source for sentence in sentences], self._model.device))
+        tasks = [sentence.task for sentence in sentences]
+        return Decoding.begin(self._model, source, tasks, call.settings, call.rules).step(self._model, call.on_step)
+
+    def _attribute(self, error: Exception, joint: _JointDecoding, beginning: Sequence[_Sentence]) -> None:
+        """Let the call fail whose step failed. Of several each is decoded apart from now on, and only its own can."""
+        self._decodings.remove(joint)
+        if len(joint.calls) == 1:
+            joint.calls[0].fail(error)
+            return
+        for sentence in reversed(beginning):
+            self._postpone(sentence)
+        for call in joint.calls:
+            alone = _JointDecoding([call], True, joint.decoding, joint.sentences)
+            alone.select(self._model, [item for item in joint.sentences.values() if item.call is call])
+            self._decodings.append(alone)
+
+    # --- whose sentences begin next
+
+    def _admit(self, joint: _JointDecoding) -> list[_Sentence]:
+        """Take the next sentences that have room; none if it is the turn of others.
+
+        Room for less than a quarter of the rows is not worth a separate first step, but for a call that has none.
+        """
+        admitted = list[_Sentence]()
+        if not any(call.waiting for call in joint.calls):
+            return admitted
+        room = _Room(self._limits, [sentence for other in self._decodings for sentence in other.sentences.values()])
+        is_worth_it = room.rows >= self._limits.rows // 4
+        while (
+            (call := self._neediest(room)) is not None and call in joint.calls and (is_worth_it or not call.open_rows)
+        ):
+            sentence = call.waiting[0]
+            if not room.holds(sentence) and (call.open_rows or not self._make_room(room, sentence)):
+                break
+            room.take(call.waiting.popleft())
+            call.open_rows += sentence.rows
+            call.turn = next(self._turns)
+            admitted.append(sentence)
+        return admitted
+
+    def _neediest(self, room: _Room) -> DecodeCall | None:
+        """Return the call that waits with the fewest rows; of several, the one that was not served for longest.
+
+        One that waits for the end of another's large sentence keeps nobody else waiting.
+        """
+        calls = (call for joint in self._decodings for call in joint.calls if call.waiting)
+        ready = (call for call in calls if not (room.has_large and room.is_large(call.waiting[0])))
+        return min(ready, key=lambda call: (call.open_rows, call.turn), default=None)
+
+    def _make_room(self, room: _Room, sentence: _Sentence) -> bool:
+        """Let the newest sentences of the calls with the most rows wait again, until there is room for this one."""
+        while not room.holds(sentence):
+            longest = max((call for joint in self._decodings for call in joint.calls), key=lambda call: call.open_rows)
+            if longest.open_rows <= longest.settings.beam:
+                return False
+            joint = next(joint for joint in self._decodings if longest in joint.calls)
+            newest = [other for other in joint.sentences.values() if other.call is longest][-1]
+            joint.select(self._model, [other for other in joint.sentences.values() if other is not newest])
+            self._postpone(newest)
+            room.free(newest)
+        return True
+
+    def _postpone(self, sentence: _Sentence) -> None:
+        """Let a sentence wait until it is begun anew; its result depends on nothing else."""
+        sentence.call.waiting.appendleft(sentence)
+        sentence.call.open_rows -= sentence.rows
+
+
+class _Room:
+    """Room that the limits leave beside open sentences. One that is larger than the limits does not count."""
+
+    def __init__(self, limits: BatchLimits, sentences: Sequence[_Sentence]) -> None:
+        self._limits = limits
+        self.rows = limits.rows
+        self._tokens = limits.tokens
+        self.has_large = False
+        for sentence in sentences:
+            self.take(sentence)
+
+    def is_large(self, sentence: _Sentence) -> bool:
+        """Return whether a sentence is larger than the limits by itself."""
+        return sentence.rows > self._limits.rows or sentence.tokens > self._limits.tokens
+
+    def holds(self, sentence: _Sentence) -> bool:
+        """Return whether there is room for a sentence."""
+        if self.is_large(sentence):
+            return not self.has_large
+        return sentence.rows <= self.rows and sentence.tokens <= self._tokens
+
+    def take(self, sentence: _Sentence, sign: int = 1) -> None:
+        """Take the room of a sentence."""
+        if self.is_large(sentence):
+            self.has_large = sign > 0
+        else:
+            self.rows -= sign * sentence.rows
+            self._tokens -= sign * sentence.tokens
+
+    def free(self, sentence: _Sentence) -> None:
+        """Give the room of a sentence back."""
+        self.take(sentence, -1)
+
+
 def decode_requests(
     model: DecodingModel,
     requests: Sequence[DecodeRequest],
@@ -49,65 +381,8 @@ def decode_requests(
 ) -> list[list[Hypothesis]]:
     """Decode requests by continuous batching; return the hypotheses of each, best first, in their order.
 
-    Task ids are unique. The longest sources go first; no sentence depends on those it is batched with.
+    The longest sources go first; no sentence depends on those it is batched with.
     """
-    waiting = deque(sorted(requests, key=lambda request: -request.source_length))
-    lengths = {request.task.id: request.source_length for request in requests}
-    results, limits = dict[int, list[Hypothesis]](), limits or BatchLimits()
-    decoding: Decoding | None = None
-    while waiting or decoding:
-        tasks = decoding.beams.tasks if decoding else ()
-        room = BatchLimits(
-            limits.rows - len(tasks) * settings.beam, limits.tokens - sum(lengths[task.id] for task in tasks)
-        )
-        finished: list[Finished] = []
-        if joining := _next(waiting, room, settings.beam, not tasks, limits.rows // 4):
-            begun, finished = _begin(model, joining, settings, rules)
-            decoding = decoding.join(begun) if decoding and begun else decoding or begun
-        if decoding:
-            decoding, ended = decoding.step(model)
-            finished += ended
-        results |= {task.id: hypotheses for task, hypotheses in finished}
-    return [results[request.task.id] for request in requests]
-
-
-def stream(
-    model: DecodingModel,
-    request: DecodeRequest,
-    settings: SearchSettings,
-    rules: Sequence[Rule] = (SuppressTokens(),),
-) -> Iterator[tuple[int, ...]]:
-    """Yield the token ids of one target after each step, end of sentence not counted: greedy, or one sample."""
-    assert settings.beam == 1, "with several beams none is final before all are done"
-    with torch.inference_mode():
-        decoding, finished = _begin(model, [request], settings, rules)
-    while not finished:
-        yield decoding.beams.prefix_of(0)
-        with torch.inference_mode():
-            decoding, finished = decoding.step(model)
-    yield finished[0].hypotheses[0].ids
-
-
-def _next(
-    waiting: deque[DecodeRequest], room: BatchLimits, beam: int, is_idle: bool, least: int
-) -> list[DecodeRequest]:
-    """Take the next requests that fit into the room; if nothing else is decoded, at least one.
-
-    Less room than `least` rows is not worth a separate first step: nothing is taken until there is more.
-    """
-    taken, rows, tokens = list[DecodeRequest](), room.rows, room.tokens
-    while waiting and (is_idle or room.rows >= least):
-        rows, tokens = rows - beam, tokens - waiting[0].source_length
-        if min(rows, tokens) < 0 and (taken or not is_idle):
-            break
-        taken.append(waiting.popleft())
-    return taken
-
-
-def _begin(
-    model: DecodingModel, requests: Sequence[DecodeRequest], settings: SearchSettings, rules: Sequence[Rule]
-) -> tuple[Decoding, list[Finished]]:
-    """Encode requests and make their first step, after which each has as many rows as those already open."""
-    source = model.encode(Batch.of([request.source for request in requests], model.device))
-    tasks = [request.task for request in requests]
-    return Decoding.begin(model, source, tasks, settings, rules).step(model)
+    call = DecodeCall(requests, settings, rules)
+    deque(Scheduler(model, limits).run(call), maxlen=0)
+    return call.results

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import threading
+from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Literal
@@ -11,10 +11,12 @@ from typing import Literal
 import torch
 
 from regard.common.errors import UsageError
+from regard.common.processes import forget_threads_after_fork
 from regard.model_folder import ModelFolder
-from regard.models import Batch, EncoderSizes, Ensemble, Model
+from regard.models import EncoderSizes, Ensemble, Model
 from regard.runtime.engine.c_search import LibraryModel
-from regard.runtime.engine.continuous_batching import DecodeRequest, decode_requests, stream
+from regard.runtime.engine.continuous_batching import DecodeCall, DecodeRequest, Scheduler
+from regard.runtime.engine.decoding_thread import DecodingThread
 from regard.runtime.engine.known_model import (
     Classes,
     build_parts,
@@ -27,7 +29,7 @@ from regard.runtime.engine.packed_model import pack_model, runs_encoder, why_not
 from regard.runtime.engine.program import Precision
 from regard.search import Hypothesis, Rule, SearchSettings, SuppressTokens
 from regard.search.search_steps import SearchStep
-from regard.search.search_trace import trace_search
+from regard.search.search_trace import SearchRecorder
 
 EngineName = Literal["auto", "library", "pytorch"]
 """Names of the engines; auto: the C library if it can, else PyTorch."""
@@ -70,10 +72,11 @@ class Engine:
         self._abandoned: list[LibraryModel] = []
         self._unpackable: str | None = None
         self._fingerprint: list[int] = []
-        self._process = os.getpid()
-        self._lock = threading.Lock()
+        self._lock = threading.Lock()  # of checking and packing; nobody holds it while decoding
+        self._decoding_thread = DecodingThread(model)
         if is_private:
             model.eval()
+        forget_threads_after_fork(self)
         self._check_choice(self._built_reason)
 
     @property
@@ -92,38 +95,43 @@ class Engine:
     def decode(
         self, requests: Sequence[DecodeRequest], settings: SearchSettings, rules: Sequence[Rule] = (SuppressTokens(),)
     ) -> list[list[Hypothesis]]:
-        """Decode requests; return the hypotheses of each, best first, in their order. Threads of callers take turns."""
-        with self._lock:
-            if library := self._library_for(requests, settings, rules):
-                return library.decode(requests, settings, torch.get_num_threads())
-            return decode_requests(self._model, requests, settings, rules)
+        """Decode requests; return the hypotheses of each, best first, in their order.
+
+        Any number of threads may call, and stream and trace, at once; what they ask for is decoded together.
+        """
+        if library := self._library_for(requests, settings, rules):
+            return library.decode(requests, settings, torch.get_num_threads())
+        call = DecodeCall(requests, settings, rules)
+        deque(self._run(call), maxlen=0)
+        return call.results
 
     def stream(
         self, request: DecodeRequest, settings: SearchSettings, rules: Sequence[Rule] = (SuppressTokens(),)
     ) -> Iterator[tuple[int, ...]]:
-        """Yield the token ids of one target after each step: the last are those of `decode`.
-
-        Other requests may be decoded between the steps.
-        """
-        with self._lock:
-            if library := self._library_for([request], settings, rules):
-                steps = library.stream(request, settings, torch.get_num_threads())
-            else:
-                steps = stream(self._model, request, settings, rules)
-        while True:
-            with self._lock:
-                ids = next(steps, None)
-            if ids is None:
-                return
-            yield ids
+        """Yield the token ids of one target after each step: the last are those of `decode`."""
+        if library := self._library_for([request], settings, rules):
+            yield from library.stream(request, settings, torch.get_num_threads())
+        else:
+            yield from self._run(DecodeCall([request], settings, rules, is_streamed=True))
 
     def trace(self, request: DecodeRequest, settings: SearchSettings) -> tuple[list[Hypothesis], list[SearchStep]]:
         """Decode one request and record its search step by step; the hypotheses are those that `decode` returns."""
-        with self._lock, torch.inference_mode():
-            if library := self._library_for([request], settings, (SuppressTokens(),)):
-                return library.trace(request, settings, torch.get_num_threads())
-            source = self._model.encode(Batch.of([request.source], self._model.device))
-            return trace_search(self._model, source, request.task, settings)
+        if library := self._library_for([request], settings, (SuppressTokens(),)):
+            return library.trace(request, settings, torch.get_num_threads())
+        recorder = SearchRecorder(self._model)
+        call = DecodeCall([request], settings, on_step=recorder)
+        deque(self._run(call), maxlen=0)
+        return call.results[0], recorder.steps
+
+    def _run(self, call: DecodeCall) -> Iterator[tuple[int, ...]]:
+        """Decode a call with PyTorch; yield what it streams.
+
+        A recorder, a mode and autocast belong to the thread that entered them, and would neither see nor change what
+        another thread computes: such a call is decoded by its own thread, beside those of others. That is safe, since
+        modules keep no state.
+        """
+        is_bound = why_intercepted(self._model) is not None or torch.is_autocast_enabled(self._model.device.type)
+        return (Scheduler(self._model) if is_bound else self._decoding_thread).run(call)
 
     def evaluate(self) -> None:
         """Put the model into evaluation mode, if a part of it is not; nobody can have changed that of a private one."""
@@ -145,6 +153,15 @@ class Engine:
         checked = "" if self._is_private else " (all weights are compared at each call, since `model` was handed out)"
         return f"C library, {self.precision}{checked}"
 
+    def forget_threads(self) -> None:
+        """Pack the model anew in a process that was forked.
+
+        That from before the fork is kept, unused: it has threads that do not exist here, and freeing it would hang.
+        """
+        self._abandoned += [self._library] if self._library else []
+        self._library = None
+        self._lock = threading.Lock()
+
     def _library_for(
         self, requests: Sequence[DecodeRequest], settings: SearchSettings, rules: Sequence[Rule]
     ) -> LibraryModel | None:
@@ -152,11 +169,12 @@ class Engine:
 
         Raises UsageError if PyTorch would, and was asked for another precision than its own.
         """
-        self._why_pytorch = self._why_not_now() or self._pack()
-        if self._why_pytorch is None and self._library is not None:
-            self._why_pytorch = self._library.why_not(requests, settings, rules)
-        self._check_choice(self._why_pytorch)
-        return None if self._why_pytorch else self._library
+        with self._lock:
+            self._why_pytorch = self._why_not_now() or self._pack()
+            if self._why_pytorch is None and self._library is not None:
+                self._why_pytorch = self._library.why_not(requests, settings, rules)
+            self._check_choice(self._why_pytorch)
+            return None if self._why_pytorch else self._library
 
     def _check_choice(self, reason: str | None) -> None:
         """Raise UsageError if only PyTorch could decode, and the library or a precision of its own was asked for."""
@@ -203,13 +221,7 @@ class Engine:
         return self._model, self._folder
 
     def _pack(self) -> str | None:
-        """Pack the weights, again if they have changed since or this process is a fork; return why it cannot be done.
-
-        A model from before the fork is kept, unused: it has threads that do not exist here, and freeing it would hang.
-        """
-        if self._process != os.getpid():
-            self._abandoned += [self._library] if self._library else []
-            self._library, self._process = None, os.getpid()
+        """Pack the weights, again if they have changed since; return why it cannot be done."""
         if self._is_private and (self._library or self._unpackable):
             return self._unpackable
         model, folder = self._packable()

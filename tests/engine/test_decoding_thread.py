@@ -1,0 +1,443 @@
+"""Calls of several threads, decoded together by one: each has the result that it has alone, and waits for no other."""
+
+from __future__ import annotations
+
+import gc
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import torch
+from engine.test_decode import IMAGE_REQUESTS, REQUESTS, assert_same, decode_alone
+from laws.models import kinds, make
+from systems import posix
+
+import regard
+from regard.attention import Attention
+from regard.common.errors import RegardError
+from regard.common.processes import torch_threads
+from regard.models import Ensemble, ModelSettings
+from regard.runtime.engine import BatchLimits, DecodeRequest, Engine
+from regard.runtime.engine.continuous_batching import DecodeCall, Scheduler
+from regard.search import Hypothesis, SearchSettings
+
+WORKER = "regard-decoding"
+GREEDY, BEAM = SearchSettings(beam=1), SearchSettings(beam=3)
+SAMPLE = SearchSettings(beam=2, sample=True, top_k=5, seed=4)
+LONG = [replace(request, task=replace(request.task, max_steps=14)) for request in REQUESTS[:14]]
+UNREADABLE = DecodeRequest([10**6], REQUESTS[0].task)
+"""A request that fails in the encoder: its token has no embedding."""
+UNWRITABLE = DecodeRequest(REQUESTS[0].source, replace(REQUESTS[0].task, prefix=(4, 10**6), max_steps=9))
+"""A request that fails in its second step: no row has a score for that token of its prefix."""
+
+
+def families() -> list[Any]:
+    """Return a model of each kind of decoder, one with an encoder of images, and an ensemble, as parameters."""
+    parameters = {type(one.values[0].decoder): one for one in kinds(reads=["text"])}
+    return [*parameters.values(), kinds(reads=["images"])[0], pytest.param(None, id="ensemble")]
+
+
+def made(settings: ModelSettings | None) -> Any:
+    """Return a model, or an ensemble of two."""
+    if settings is not None:
+        return make(settings, ends=0.02)
+    first, second = (one.values[0] for one in kinds(reads=["text"])[:2])
+    return Ensemble([make(first, ends=0.02), make(second, ends=0.02)])
+
+
+def plain_model() -> Any:
+    return made(kinds(reads=["text"])[0].values[0])
+
+
+def alone(model: Any, requests: list[DecodeRequest], settings: SearchSettings) -> list[list[Hypothesis]]:
+    """Decode each request by itself."""
+    return [decode_alone(model, request, settings) for request in requests]
+
+
+class Steps:
+    """Observes the steps of a model, in whatever thread: `rows` of each; `at`: what is done before some of them."""
+
+    def __init__(self, model: Any) -> None:
+        self.rows = list[int]()
+        self.threads = list[str]()
+        self.at = dict[int, Callable[[], object]]()
+        step = model.step
+
+        def observed(tokens: Any, state: Any, source: Any) -> Any:
+            self.rows.append(len(tokens))
+            self.threads.append(threading.current_thread().name)
+            self.at.get(len(self.rows), lambda: None)()
+            return step(tokens, state, source)
+
+        model.step = observed
+
+
+class Pause:
+    """A moment of one thread that another waits for, and ends."""
+
+    def __init__(self) -> None:
+        self.reached, self.is_over = threading.Event(), threading.Event()
+
+    def __call__(self) -> None:
+        self.reached.set()
+        assert self.is_over.wait(60)
+
+    def await_it(self) -> None:
+        assert self.reached.wait(60)
+
+
+@pytest.fixture
+def pool() -> Iterator[ThreadPoolExecutor]:
+    with ThreadPoolExecutor(8) as threads:
+        yield threads
+
+
+# --- many threads
+
+
+@pytest.mark.parametrize("settings", families())
+def test_calls_of_many_threads_have_the_results_that_they_have_alone(
+    settings: ModelSettings | None, pool: ThreadPoolExecutor
+) -> None:
+    """Same and other settings, samples, streams, one left early, one that fails, and one that is watched."""
+    model = made(settings)
+    requests = IMAGE_REQUESTS if settings is not None and settings.encoder.reads == "images" else REQUESTS
+    engine = Engine(model, choice="pytorch")
+    expected = {search: alone(model, requests, search) for search in (GREEDY, BEAM, SAMPLE)}
+
+    def decode(search: SearchSettings, part: slice) -> None:
+        assert_same(engine.decode(requests[part], search), expected[search][part])
+
+    def stream(number: int) -> None:
+        streamed = [*engine.stream(requests[number], GREEDY)]
+        assert streamed[-1] == expected[GREEDY][number][0].ids
+        assert [len(ids) for ids in streamed] == [*range(1, len(streamed)), len(streamed) - 1] or streamed == [()]
+
+    def leave(number: int) -> None:
+        for ids in engine.stream(requests[number], GREEDY):
+            assert ids == expected[GREEDY][number][0].ids[: len(ids)]
+            break
+
+    def fail(request: DecodeRequest) -> None:
+        with pytest.raises(Exception, match=r"index|1000000"):
+            engine.decode([requests[0], request], BEAM)
+
+    def trace(number: int) -> None:
+        hypotheses, steps = engine.trace(requests[number], BEAM)
+        assert_same([hypotheses], [expected[BEAM][number]])
+        assert steps
+
+    def watch() -> None:
+        if not any(isinstance(module, Attention) for module in model.modules()):
+            return
+        with regard.watch(model) as readings:
+            decode(BEAM, slice(2))
+        assert len(readings)
+
+    failing = replace(UNWRITABLE, source=requests[0].source)
+    for _ in range(2):
+        calls = [pool.submit(decode, search, slice(*part)) for search in expected for part in ((23,), (5, 9), (7, 8))]
+        calls += [pool.submit(stream, number) for number in (3, 6)]
+        calls += [pool.submit(leave, 5), pool.submit(fail, failing), pool.submit(trace, 8), pool.submit(watch)]
+        for call in calls:
+            call.result(120)
+
+
+def test_one_thread_steps_its_own_calls_and_another_those_of_several() -> None:
+    model = plain_model()
+    expected, steps, pause, engine = alone(model, LONG, GREEDY), Steps(model), Pause(), Engine(model, choice="pytorch")
+    results = list[Any]()
+
+    def call() -> None:
+        results.append(engine.decode(LONG, GREEDY))
+
+    first, second = (threading.Thread(target=call, name=name) for name in ("first", "second"))
+    steps.at[4] = pause
+    first.start()
+    pause.await_it()
+    assert set(steps.threads) == {"first"}
+    second.start()
+    pause.is_over.set()
+    first.join(60)
+    second.join(60)
+    assert set(steps.threads) <= {"first", WORKER}
+    assert steps.threads[-1] == WORKER
+    for result in results:
+        assert_same(result, expected)
+
+
+def test_the_thread_ends_with_its_engine() -> None:
+    engine, before = Engine(plain_model(), choice="pytorch"), {*threading.enumerate()}
+    engine.decode(REQUESTS[:1], GREEDY)
+    assert {*threading.enumerate()} == before, "one thread calls, and none is started"
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(engine.decode, REQUESTS[:1], GREEDY).result(60)
+    (worker,) = (thread for thread in threading.enumerate() if thread.name == WORKER and thread not in before)
+    del engine
+    gc.collect()
+    worker.join(60)
+    assert not worker.is_alive()
+
+
+def test_a_stream_is_read_by_several_threads(pool: ThreadPoolExecutor) -> None:
+    """As servers do, which ask for each part in a thread of a pool."""
+    model = plain_model()
+    (expected,) = alone(model, LONG[2:3], GREEDY)
+    stream = Engine(model, choice="pytorch").stream(LONG[2], GREEDY)
+    streamed = [next(stream)]
+    while (ids := pool.submit(next, stream, None).result(60)) is not None:
+        streamed.append(ids)
+    assert streamed[-1] == expected[0].ids
+
+
+def test_each_call_is_computed_with_the_threads_of_its_caller() -> None:
+    model = plain_model()
+    engine, numbers = Engine(model, choice="pytorch"), dict[int, set[int]]()
+    project = model.decoder.output.forward
+
+    def observed(features: Any) -> Any:
+        numbers.setdefault(features.shape[0], set()).add(torch.get_num_threads())
+        return project(features)
+
+    model.decoder.output.forward = observed
+
+    def call(count: int, width: int) -> None:
+        with torch_threads(count):
+            engine.decode([LONG[0]], SearchSettings(beam=width))
+
+    with torch_threads(1):
+        engine.decode([LONG[0]], GREEDY)
+        callers = [threading.Thread(target=call, args=item) for item in ((2, 5), (1, 7), (3, 11))]
+        for caller in callers:
+            caller.start()
+        for caller in callers:
+            caller.join(60)
+    assert (numbers[5], numbers[7], numbers[11]) == ({2}, {1}, {3})
+
+
+# --- errors, interrupts, forks, the end
+
+
+@pytest.mark.parametrize("failing", [UNREADABLE, UNWRITABLE])
+def test_a_call_that_fails_leaves_others_their_results(failing: DecodeRequest) -> None:
+    model = plain_model()
+    scheduler = Scheduler(model)
+    calls = [DecodeCall(LONG[:4], BEAM), DecodeCall([LONG[0], failing], BEAM), DecodeCall(LONG[4:], BEAM)]
+    scheduler.add(calls[0])
+    scheduler.step()
+    scheduler.add(calls[1])
+    scheduler.add(calls[2])
+    while scheduler.step():
+        pass
+    for call, requests in ((calls[0], LONG[:4]), (calls[2], LONG[4:])):
+        assert not [*call.follow(lambda: None)]
+        assert_same(call.results, alone(model, requests, BEAM))
+    with pytest.raises((IndexError, RegardError)):
+        next(calls[1].follow(lambda: None))
+    assert_same(Engine(model, choice="pytorch").decode(LONG, BEAM), alone(model, LONG, BEAM))
+
+
+def test_an_interrupt_ends_the_calls_of_its_thread() -> None:
+    model = plain_model()
+    expected, steps, engine = alone(model, LONG, GREEDY), Steps(model), Engine(model, choice="pytorch")
+    stream = engine.stream(LONG[3], GREEDY)
+    next(stream)
+
+    def interrupt() -> None:
+        raise KeyboardInterrupt
+
+    steps.at[len(steps.rows) + 3] = interrupt
+    with pytest.raises(KeyboardInterrupt):
+        engine.decode(LONG, GREEDY)
+    with pytest.raises(RegardError, match="begin it anew"):
+        deque(stream)
+    assert_same(engine.decode(LONG, GREEDY), expected)
+
+
+@posix
+def test_an_interrupted_caller_that_waits_withdraws_its_requests(pool: ThreadPoolExecutor) -> None:
+    model = plain_model()
+    expected, steps, engine = alone(model, LONG, GREEDY), Steps(model), Engine(model, choice="pytorch")
+    pool.submit(engine.decode, LONG[:1], GREEDY).result(60)
+    engine.decode(LONG[:1], GREEDY)
+    assert steps.threads[-1] == WORKER
+    main = threading.main_thread().ident
+    assert main is not None
+    interrupted = Pause()
+
+    def interrupt() -> None:
+        signal.pthread_kill(main, signal.SIGINT)
+        interrupted()
+
+    steps.at[len(steps.rows) + 3] = interrupt
+    with pytest.raises(KeyboardInterrupt):
+        engine.decode(LONG, GREEDY)
+    other = pool.submit(engine.decode, LONG[:2], GREEDY)
+    interrupted.is_over.set()
+    assert_same(other.result(60), expected[:2])
+    assert steps.rows[-1] <= 2, "rows of the interrupted call are free"
+    assert_same(engine.decode(LONG, GREEDY), expected)
+
+
+@posix
+def test_a_fork_decodes_anew() -> None:
+    model = plain_model()
+    expected, engine = alone(model, LONG, BEAM), Engine(model, choice="pytorch")
+    stream = Engine(model, choice="pytorch").stream(LONG[3], GREEDY)
+    next(stream)
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(engine.decode, LONG, BEAM).result(60)
+    reader, writer = os.pipe()
+    if (child := os.fork()) == 0:
+        with suppress(BaseException):
+            assert_same(engine.decode(LONG, BEAM), expected)
+            with ThreadPoolExecutor(1) as pool:
+                assert_same(pool.submit(engine.decode, LONG, BEAM).result(60), expected)
+            with pytest.raises(RegardError, match="begin it anew"):
+                deque(stream)
+            os.write(writer, b"same")
+        os._exit(0)
+    os.close(writer)
+    assert os.read(reader, 4) == b"same"
+    os.waitpid(child, 0)
+    assert [*stream]
+
+
+ENDING = """
+import threading
+from engine.test_decoding_thread import BEAM, LONG, Engine, plain_model
+engine, begun = Engine(plain_model(), choice="pytorch"), threading.Semaphore(0)
+def decode():
+    while True:
+        engine.decode(LONG, BEAM)
+        begun.release()
+for _ in range(3):
+    threading.Thread(target=decode, daemon=True).start()
+for _ in range(6):
+    begun.acquire()
+print("ends")
+"""
+
+
+def test_a_program_ends_while_calls_are_decoded() -> None:
+    path = os.pathsep.join(filter(None, sys.path))
+    command = [sys.executable, "-c", ENDING]
+    ended = subprocess.run(command, env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True, timeout=300)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "ends\n", "")
+
+
+# --- whose turn it is
+
+
+class Watched:
+    """A scheduler that is stepped by hand, and the rows that are open in it."""
+
+    def __init__(self, limits: BatchLimits | None = None) -> None:
+        self.model = plain_model()
+        self.steps = Steps(self.model)
+        self.scheduler = Scheduler(self.model, limits)
+        self.limits = limits or BatchLimits()
+
+    def add(self, requests: list[DecodeRequest], settings: SearchSettings, **options: Any) -> DecodeCall:
+        call = DecodeCall(requests, settings, **options)
+        self.scheduler.add(call)
+        return call
+
+    def step(self, times: int = 1) -> None:
+        for _ in range(times):
+            assert self.scheduler.step()
+            joint = [one.sentences.values() for one in self.scheduler._decodings]
+            sentences = [sentence for part in joint for sentence in part]
+            large = [one for one in sentences if one.rows > self.limits.rows or one.tokens > self.limits.tokens]
+            assert len(large) <= 1
+            assert sum(one.rows for one in sentences if one not in large) <= self.limits.rows
+            assert sum(one.tokens for one in sentences if one not in large) <= self.limits.tokens
+
+    def finish(self) -> None:
+        while self.scheduler._decodings or self.scheduler._added:
+            if not self.scheduler.step():
+                break
+
+    def check(self, *calls: tuple[DecodeCall, list[DecodeRequest]]) -> None:
+        """Step to the end, and compare results with those of each request alone."""
+        self.finish()
+        for call, requests in calls:
+            assert not [ids for ids in call.follow(lambda: None) if ids and not call.is_streamed]
+            assert_same(call.results, alone(self.model, requests, call.settings))
+
+
+def test_calls_with_the_same_search_share_their_steps() -> None:
+    watched = Watched()
+    first = watched.add(LONG[:2], GREEDY)
+    watched.step()
+    second = watched.add(LONG[2:5], GREEDY)
+    watched.step()
+    assert watched.steps.rows == [2, 2, 3, 5], "the first step of a call is its own, all others are shared"
+    watched.check((first, LONG[:2]), (second, LONG[2:5]))
+
+
+def test_calls_with_other_settings_take_turns_and_a_short_one_ends_first() -> None:
+    watched = Watched()
+    long, short = watched.add(LONG, BEAM), watched.add([REQUESTS[0]], GREEDY)
+    watched.step(2 * REQUESTS[0].task.max_steps)
+    assert not short.events.empty()
+    assert long.events.empty()
+    watched.check((long, LONG), (short, REQUESTS[:1]))
+
+
+@pytest.mark.parametrize("settings", [BEAM, GREEDY], ids=["same", "other"])
+def test_a_line_does_not_wait_for_the_end_of_a_long_call(settings: SearchSettings) -> None:
+    watched = Watched(BatchLimits(rows=12, tokens=60))
+    long = watched.add(LONG, BEAM)
+    watched.step(3)
+    short = [watched.add([request], settings) for request in REQUESTS[:3]]
+    watched.step(2)
+    assert not any(call.waiting for call in short), "they have begun at their next turn"
+    assert long.open_rows, "and the long call goes on"
+    watched.step(8)
+    assert all(not call.events.empty() for call in short)
+    watched.check((long, LONG), *((call, [request]) for call, request in zip(short, REQUESTS, strict=False)))
+
+
+def test_more_callers_than_rows_are_served_in_the_order_of_their_arrival() -> None:
+    watched = Watched(BatchLimits(rows=4, tokens=1000))
+    calls = [watched.add(REQUESTS[number : number + 3], GREEDY) for number in range(8)]
+    order = list[int]()
+    while any(not call.turn or len(call.waiting) == 3 for call in calls):
+        watched.step()
+        order += [n for n, call in enumerate(calls) if len(call.waiting) < 3 and n not in order]
+    assert order == [*range(8)]
+    assert all(call.remaining for call in calls[4:]), "none was done before all had begun"
+    watched.check(*((call, REQUESTS[number : number + 3]) for number, call in enumerate(calls)))
+
+
+def test_large_sentences_are_decoded_one_at_a_time_beside_others() -> None:
+    watched = Watched(BatchLimits(rows=4, tokens=40))
+    wide = SearchSettings(beam=6)
+    first, second, third = watched.add(LONG[:3], wide), watched.add(LONG[3:5], wide), watched.add(LONG, BEAM)
+    watched.step(4)
+    assert first.open_rows + second.open_rows == 6
+    assert third.open_rows
+    watched.check((first, LONG[:3]), (second, LONG[3:5]), (third, LONG))
+
+
+def test_a_stream_that_is_left_frees_its_row_at_the_next_step() -> None:
+    watched = Watched()
+    call, stream = watched.add(LONG[:2], GREEDY), watched.add(LONG[2:3], GREEDY, is_streamed=True)
+    followed = stream.follow(watched.step)
+    assert len(next(followed)) == 1
+    watched.step()
+    assert watched.steps.rows[-1] == 3
+    del followed
+    watched.step()
+    assert watched.steps.rows[-1] == 2
+    watched.check((call, LONG[:2]))

@@ -22,8 +22,8 @@ import sacrebleu
 from playwright.sync_api import sync_playwright
 from regard.runtime import native
 from regard.runtime.model import RuntimeModel
+from regard.visualisation.live import module_script
 
-ROOT = Path(__file__).resolve().parents[1]
 BEAMS = (1, 5)
 OPEN = """([wasm, model]) => { const bytes = (text) => Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
     return load({ wasm: bytes(wasm), model: bytes(model) }).then((opened) => { window.translator = opened; }); }"""
@@ -35,9 +35,8 @@ TOGETHER = 50  # sentences of one call
 def compare(browser: Any, file: Path, lines: list[str], references: list[str], min_length: int) -> None:
     """Print what one runtime file gives in the browser, beside the native library."""
     model, page = RuntimeModel(file), browser.new_context(offline=True).new_page()
-    module = (ROOT / "regard" / "runtime" / "js" / "regard.js").read_text("utf-8")
     page.set_content("<!DOCTYPE html><title>parity</title>")
-    page.add_script_tag(content=module.replace("\nexport ", "\n").replace("import.meta.url", "location.href"))
+    page.add_script_tag(content=module_script())
     files = (native.wasm_file().read_bytes(), file.read_bytes())
     page.evaluate(OPEN, [base64.b64encode(content).decode() for content in files])
     for beam in BEAMS:

@@ -15,14 +15,12 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import regard
 from regard.common.bilingual import Language
 from regard.learn import walkthrough_block
 from regard.runtime import native
 from regard.visualisation import live
 
 MODEL = Path(__file__).parent / "model" / "ko-en.regard"
-MODULE = Path(regard.__file__).parent / "runtime" / "js" / "regard.js"
 FOLDERS: dict[Language, str] = {"en": "", "ko": "ko"}
 BACK: dict[Language, str] = {"en": "A lesson of 50 minutes", "ko": "50분 수업"}
 """The link of the pages of numbers to the lesson that it belongs to."""
@@ -66,9 +64,8 @@ def write(app: Any, exception: Exception | None) -> None:
         (folder / name).write_bytes(content)
     files = json.dumps(dict(zip(contents, FILE.findall(text), strict=True)))
     (folder / "files.js").write_text(f"window.regardFiles = {files};\n", encoding="utf-8")
-    script = re.sub("^export ", "", MODULE.read_text(encoding="utf-8"), flags=re.MULTILINE)
-    script = script.replace("import.meta.url", "location.href")  # a page from disk may not load modules
-    (folder / "regard.js").write_text(f"window.regard = (() => {{\n{script}\nreturn {{ load }};\n}})();\n", "utf-8")
+    script = f"window.regard = (() => {{\n{live.module_script()}\nreturn {{ load }};\n}})();\n"
+    (folder / "regard.js").write_text(script, encoding="utf-8")
 
 
 def take_apart(text: str) -> None:

@@ -16,6 +16,9 @@ from regard.visualisation.sentence_rules import sentence_rules
 from regard.visualisation.template import make_page
 from regard.visualisation.text import clean
 
+_EXPORT = re.compile(r"^export (?:async )?(?:class|const|function\*?) (\w+)", re.MULTILINE)
+_IMPORT = re.compile(r'^import [^;]*? from "\./(\w+\.js)";\n', re.MULTILINE)
+
 
 @dataclass(frozen=True)
 class Trust:
@@ -47,10 +50,6 @@ class LiveModel:
 def render_live_page(models: Sequence[LiveModel], wasm: bytes) -> str:
     """Render the page of one model, or of two models of opposite directions; `wasm` is the library for browsers."""
     source, target = models[0].languages
-    module = files("regard.runtime").joinpath("js/regard.js").read_text(encoding="utf-8")
-    script = re.sub(
-        "^export ", "", module, flags=re.MULTILINE
-    )  # a page from disk may not have workers that are modules
     packed = [gzip.compress(content, 9, mtime=0) for content in (wasm, *(model.content for model in models))]
     return make_page(
         "regard.visualisation",
@@ -63,8 +62,26 @@ def render_live_page(models: Sequence[LiveModel], wasm: bytes) -> str:
             "models": [_values(model) for model in models],
         },
         files=[base64.b64encode(content).decode("ascii") for content in packed],
-        runtime=script.replace("import.meta.url", "location.href"),
+        runtime=module_script(),
     )
+
+
+def module_script() -> str:
+    """Return the JavaScript module, and those that it imports, as one script: a page from disk may load no modules."""
+    texts = dict[str, str]()
+    _add_module("regard.js", texts)
+    return "".join(texts.values()).replace("import.meta.url", "location.href")
+
+
+def _add_module(name: str, texts: dict[str, str]) -> None:
+    """Add a module, in a scope of its own that returns what it exports, after those that it imports."""
+    text = files("regard.runtime").joinpath("js", name).read_text(encoding="utf-8")
+    for other in _IMPORT.findall(text):
+        if other not in texts:
+            _add_module(other, texts)
+    exported = f"{{ {', '.join(_EXPORT.findall(text))} }}"
+    body = re.sub("^export ", "", _IMPORT.sub("", text), flags=re.MULTILINE)
+    texts[name] = f"const {exported} = (() => {{\n{body}\nreturn {exported};\n}})();\n"
 
 
 def _values(model: LiveModel) -> dict[str, Any]:

@@ -184,4 +184,6 @@ def test_npm_packs_it(wasm: Path, node: str, tmp_path: Path) -> None:
     done = subprocess.run(command, cwd=tmp_path / "js", capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr
     files = {file["path"] for file in json.loads(done.stdout[done.stdout.index("[") :])[0]["files"]}
-    assert files == {"LICENSE", "README.md", "package.json", "regard.d.ts", "regard.js", "regard.wasm"}
+    modules = {path.name for path in (ROOT / "regard" / "runtime" / "js").iterdir()}
+    assert files == {"LICENSE", "README.md", "package.json", "regard.d.ts", "regard.wasm", *modules}
+    assert "regard.js" in modules

@@ -42,7 +42,12 @@ export interface TranslateOptions extends Options {
   prefix?: Prefix;
   /** The same, one for each line. */
   prefixes?: Prefix[];
-  /** Whether one or two placeholders, addresses and the like of a line come back unchanged, if the model has copy tokens; true by default. */
+  /**
+   * Whether placeholders, tags, addresses and the like of a line come back unchanged, and capitals, titles and labels with mnemonics are
+   * read in letters that the model knows; true by default. A line with a prefix is translated as it is. With `nbest` above 1 or
+   * `alignments` one or two spans are kept, by copy tokens, and nothing is tried again; so with `attention`, `states` or `trace`,
+   * with which the letters and marks of a line stay as they are, too.
+   */
   keep?: boolean;
 }
 
@@ -86,7 +91,7 @@ export interface Hypothesis {
   logProbs: number[];
   /** End of sentence last among its tokens. */
   targetWords: Words;
-  /** Links [source word, target word], from 0; null: not asked for. */
+  /** Links [source word, target word], from 0, of the line as it was given, or with `attention`, `states` or `trace` of `sourceWords`; null: not asked for. */
   alignments: [number, number][] | null;
   /** Empty if not asked for, and of a line that was split into parts. */
   attention: Attention[];
@@ -94,6 +99,17 @@ export interface Hypothesis {
   states: States | null;
   /** A text that is repeated over and over, a sign of failure. */
   repetition: { text: string; times: number } | null;
+  /** The model has placed its copy tokens itself. */
+  isComplete: boolean;
+}
+
+/** A sentence of a line, or a part of a long one, with its translation; without letters it is copied, at score 0. */
+export interface Part {
+  source: string;
+  text: string;
+  score: number;
+  /** It is less sure than nearly all lines of validation, or its source is unlike the text of training. */
+  doubtful: boolean;
 }
 
 /** Words: their texts, and the word that each token belongs to; −1: end of sentence. */
@@ -128,14 +144,14 @@ export interface Translation extends Hypothesis {
   sourceTokens: string[];
   sourceWords: Words;
   nbest: Hypothesis[];
-  /** Parts that the line was split into, because it is longer than what the model can read. */
-  parts: number;
+  /** Sentences that the line was split into, parts of those that are longer than what the model can read, or the texts between tags. */
+  parts: Part[];
   /**
    * The translation is probably wrong: the model has less confidence in one of the parts than in nearly all of the lines that it was
    * validated with, or a part has letters, or more pairs of neighbouring tokens, that training has not seen.
    */
   doubtful: boolean;
-  /** What you may want to tell about the line. */
+  /** What you may want to tell about the line: that it was split, that spans are lost or invented, that a text is repeated. */
   notes: string[];
   /** The search, if `trace` asked for it and the line was not split. */
   steps: Step[];

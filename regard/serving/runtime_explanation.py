@@ -37,11 +37,17 @@ class Explainer:
         steps = array_pieces(json_pieces(self._step(step)) for step in line.steps)
         threshold = self.model.score_threshold(self.model.options())
         source = {"sourceTokens": self.model.tokens(line.source, False), "sourceWords": self._words(line.source, False)}
-        parts = {
-            "parts": len(line.parts),
-            "doubtful": any(self.doubts.is_doubtful(p.source, p.score, threshold) for p in line.parts),
+        is_doubtful = self.doubts.is_doubtful
+        parts = [
+            part._replace(doubtful=is_doubtful(part.source, part.score, threshold))._asdict() for part in line.parts
+        ]
+        rest = {
+            "nbest": RawJson(ranked),
+            "parts": parts,
+            "doubtful": any(part["doubtful"] for part in parts),
+            "notes": line.notes,
+            "steps": RawJson(steps),
         }
-        rest = {"nbest": RawJson(ranked), **parts, "notes": line.notes, "steps": RawJson(steps)}
         return {**(first | {"attention": []} if self.is_packed else first), **source, **rest}
 
     def _hypothesis(self, hypothesis: RuntimeHypothesis, rank: int) -> Message:
@@ -59,6 +65,7 @@ class Explainer:
             "attention": [self._attention(hypothesis, name, roles[name], rank) for name in layers],
             "states": _packed_states(hypothesis.states),
             "repetition": repetition and {"text": repetition[0], "times": repetition[1]},
+            "isComplete": hypothesis.is_complete,
         }
 
     def _attention(self, hypothesis: RuntimeHypothesis, name: str, role: str, rank: int) -> Message:

@@ -69,11 +69,14 @@ def test_each_search_setting_is_checked_alike(node: str, name: str) -> None:
     assert any(flaws)
 
 
-def test_familiar_pairs_are_checked_alike(node: str) -> None:
-    cards = [{"familiar": familiar} for familiar in FAMILIAR]
+LANGUAGES: list[Any] = [["", ""], ["tr", "el"], ["tr"], [], "tr", {}, None, [1, "tr"], ["a", "b", "c"], 5]
+
+
+def test_familiar_pairs_and_languages_are_checked_alike(node: str) -> None:
+    cards = [{"familiar": familiar} for familiar in FAMILIAR] + [{"languages": codes} for codes in LANGUAGES]
     flaws = flaws_in_javascript(node, cards)
     assert [bool(flaw) for flaw in flaws] == refusals(cards)
-    assert all(flaw[0].startswith("familiar") for flaw in flaws if flaw)
+    assert all(flaw[0].startswith(("familiar", "languages")) for flaw in flaws if flaw)
 
 
 def test_cards_that_are_no_tables_are_refused(node: str) -> None:

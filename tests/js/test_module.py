@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 from collections.abc import Callable
+from dataclasses import astuple
 from pathlib import Path
 from typing import Any
 
@@ -80,9 +81,11 @@ def test_it_translates_as_the_native_library(
     chosen.beam = chosen.nbest = 3
     chosen.attention, chosen.alignments, chosen.states = 2, int(options["alignments"]), int(options["states"])
     for line, expected, actual in zip(LINES, native.model.translate(LINES, chosen), result["answers"], strict=True):
-        assert actual["parts"] == len(expected.parts)
+        assert [(part["source"], part["text"]) for part in actual["parts"]] == [
+            part[:2] for part in map(astuple, expected.parts)
+        ]
         assert actual["doubtful"] == any(native.doubts.is_doubtful(part, -8.0) for part in expected.parts)
-        assert actual["notes"] == list(expected.notes)
+        assert actual["notes"][: len(expected.notes)] == list(expected.notes)
         assert actual["sourceTokens"] == native.model.tokens(expected.source, False)
         assert actual["sourceWords"]["ofTokens"] == native.model.word_indices(expected.source, False)
         for one, other in zip(actual["nbest"], expected.hypotheses, strict=True):

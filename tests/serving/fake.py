@@ -128,9 +128,11 @@ class FakeService:
             "alignments": None,
             "attention": [],
             "repetition": None,
+            "isComplete": True,
         }
+        part = {"source": text, "text": translation(text), "score": -1.0, "doubtful": False}
         source = {"texts": text.split(), "ofTokens": [*range(len(words)), -1]}
-        rest = {"nbest": [hypothesis], "parts": 1, "notes": [], "steps": []}
+        rest = {"nbest": [hypothesis], "parts": [part], "notes": [], "steps": []}
         return {**hypothesis, "sourceTokens": text.split(), "sourceWords": source, **rest}
 
     async def continuations(

@@ -2,6 +2,10 @@
  * Regard's runtime for JavaScript: translates with a runtime file (regard export RUN --to runtime FILE) and the library as
  * WebAssembly, in browsers and under node, without a server. Types: regard.d.ts.
  */
+import { hasLetters, lengthOf, wordsOf } from "./characters.js";
+import { CaseReader } from "./letter_case.js";
+import { COPIES } from "./spans.js";
+import { linePath, translateAlong, withGivenWords } from "./text_path.js";
 
 const OPTIONS = [ // the fields of RegardOptions in regard.h: name, offset, whether it is a double
   ["beam", 0], ["nbest", 4], ["lengthPenalty", 8, true], ["maxRatio", 16, true], ["maxExtra", 24], ["minLength", 28], ["maxLength", 32],
@@ -13,13 +17,6 @@ const ATTENTION = ["none", "cross", "all"];
 const FATES = ["pruned", "kept", "ended"], CANDIDATE_SIZE = 32, PART_SIZE = 32;
 const NO_MEMORY = "there is not enough memory";
 const [ENOSYS, OK] = [52, 0]; // of WASI
-
-// What is not language, as regard.data.spans finds it (tests/js/test_js_spans.py writes this pattern), and the kinds of it that copy tokens stand for.
-const SPANS = new RegExp(String.raw`(?<address>(?:https?|ftp|file)://(?:[!#-'*-;=?-~]|\([!#-'*-;=?-~]{0,80}\)){0,500}(?:[\w/#=&%+-]|\([!#-'*-;=?-~]{0,80}\))|(?:mailto:)?[\w.+-]{1,64}@(?:[A-Za-z0-9](?:[A-Za-z0-9-]{0,60}[A-Za-z0-9])?\.){1,5}[A-Za-z]{2,10}\b|(?:about|chrome|resource):[\w/.#?=-]{0,100}\w|(?<![\wÀ-ɏ.])(?:[A-Za-z0-9](?:[A-Za-z0-9-]{0,60}[A-Za-z0-9])?\.){1,5}(?:com|org|net|edu|gov|info|io|dev|app|eu|de|fr|kr|uk|jp)\b(?:/[!#-;=?-~]{0,200}[\w/])?(?![\wÀ-ɏ.]*@))|(?<tag></?[A-Za-z_][\w.-]{0,60}(?:[ \t\n\r\f\v][^<>]{0,300})?/?>)|(?<entity>&(?:#\d{1,7}|#[xX][0-9A-Fa-f]{1,6}|[A-Za-z]\w{1,30});)|(?<message>\{[ \t\n\r\f\v]*\w{1,60}[ \t\n\r\f\v]*,[ \t\n\r\f\v]*(?:plural|select|selectordinal)[ \t\n\r\f\v]*,[ \t\n\r\f\v]*(?:offset:\d+[ \t\n\r\f\v]*)?=?\w{1,20}[ \t\n\r\f\v]*\{)|(?<placeholder>\{\{\{?[^{}\n]{1,100}\}?\}\}|[$%#]\{[^{}\n]{1,100}\}|\$\(\w{1,60}\)|\{%[^%{}\n]{1,100}%\}|<%[^%<>\n]{1,100}%>|\{[ \t\n\r\f\v]*[$-]?[ \t\n\r\f\v]*[\w.-]{1,60}(?:[ \t\n\r\f\v]*[(,:!][^{}\n]{0,100})?[ \t\n\r\f\v]*\}|%\(\w{1,60}\)[-#0+]{0,3}(?:\d{1,3}|\*)?(?:\.(?:\d{1,3}|\*))?[diouxXeEfFgGcrsa]|(?<![\d%])%(?:\d{1,2}\$)?[-#0+]{0,3}(?:\d{1,3}|\*)?(?:\.(?:\d{1,3}|\*))?(?:hh|h|ll|l|z)?[diouxXeEfFgGcspnS@]|(?<![\wÀ-ɏ%])%\d{1,2}(?![\wÀ-ɏ%])|(?<![\wÀ-ɏ$])\$[A-Za-z_]\w{0,60}|(?<![\wÀ-ɏ:]):\w{1,40}%(?!\w)|(?<![\wÀ-ɏ%])%\w{2,40}%|(?<![\wÀ-ɏ:]):[a-z_]\w{1,40}\b(?![\wÀ-ɏ:])|(?<![\wÀ-ɏ])__\w{1,40}?__(?![\wÀ-ɏ]))|(?<token>\[[A-Z]\d{1,4}[A-Z]\]|###\w{1,20}###|@@\w{1,20}@@|\[\[\w{1,60}\]\]|[\u{f1900}-\u{f1917}])|(?<code>\x60[^\x60\n]{1,200}\x60|(?<![\wÀ-ɏ])\w{1,60}(?:\.\w{1,60}){0,4}\(\)|(?<![\wÀ-ɏ-])--[a-z][\w-]{1,40}(?:=[\w./-]{1,60})?|(?<=[^ \t\n\r\f\v.!?] )-[A-Za-z](?![\wÀ-ɏ'’-])|(?<![\wÀ-ɏ-])(?![A-Z]_[a-z]{1,20}(?![\wÀ-ɏ-]))[A-Za-z]\w{0,40}_\w{1,60}(?![\wÀ-ɏ-]))|(?<path>(?<![\wÀ-ɏ/])(?:~|\.{1,2})?(?:/[\w.@+-]{0,99}[\w@+-]){2,20}/?|(?<![\wÀ-ɏ])(?:[A-Za-z]:|\\\\[\w.-]{1,60})\\(?:[\w.()-]{1,60}(?: [\w.()-]{1,60}){0,3}\\){0,20}(?:[\w.-]{0,80}[\w-])?|(?<![\wÀ-ɏ\\])\w{1,40}(?:\\\w[\w.-]{0,80}){1,10}(?<=\w)|(?<![\wÀ-ɏ/.])[\w-]{1,60}\.(?:exe|dll|py|js|json|xml|html?|txt|pdf|png|jpe?g|svg|zip|gz|[ct]sv|toml|ya?ml|od[tsp]|docx?)\b)|(?<key>(?<![\wÀ-ɏ])(?:Ctrl|Alt|Shift|Cmd|Command|Option|Meta|Super|Strg)(?:[ \t\n\r\f\v]?\+[ \t\n\r\f\v]?(?:[A-Z][a-z]{2,8}|F\d{1,2}|[0-9A-Za-z=+.,;'/\\\[\]-](?![\wÀ-ɏ-]))){1,4}|(?<![\wÀ-ɏ])F\d{1,2}(?![\wÀ-ɏ]))|(?<emoji>[\u{1f1e6}-\u{1f1ff}]{2}|[\d#*]\ufe0f?\u20e3|(?:[\u{1f000}-\u{1f2ff}\u{1f300}-\u{1faff}\u2600-\u27bf\u2b00-\u2bff\u231a-\u23ff\u203c\u2049\u3297\u3299]|[\u2190-\u21ff\u24c2\u25aa-\u25fe]\ufe0f)[\ufe0f\u{1f3fb}-\u{1f3ff}]{0,2}[\u{e0020}-\u{e007f}]{0,8}(?:\u200d(?:[\u{1f000}-\u{1f2ff}\u{1f300}-\u{1faff}\u2600-\u27bf\u2b00-\u2bff\u231a-\u23ff\u203c\u2049\u3297\u3299]|[\u2190-\u21ff\u24c2\u25aa-\u25fe]\ufe0f)[\ufe0f\u{1f3fb}-\u{1f3ff}]{0,2}[\u{e0020}-\u{e007f}]{0,8}){0,8})|(?<symbol>[©®™°§¶†‡•\u2190-\u21ff\u25a0-\u25ff\u2300-\u2319☆★])|(?<number>(?:(?<![\wÀ-ɏ])[A-Za-z]{1,8})?\d{1,40}(?:[.,:;|/\u00a0\u202f'’-]\d{1,40}){0,20}(?:[A-Za-z]{1,3}(?![\wÀ-ɏ]))?)`, "gu");
-const COPIED = new Set(["address", "entity", "placeholder", "token", "code", "path", "emoji"]), NOT_COPIED = new Set(["tag", "message"]), MOST_COPIED = 2;
-const FIRST_COPY = 0xf1900, COPIES = Array.from({ length: 24 }, (_, i) => String.fromCodePoint(FIRST_COPY + i)), COPY = /[\u{f1900}-\u{f1917}]/gu;
-const INVISIBLE = /[\u00ad\u061c\u200b\u200e\u200f\u202a-\u202e\u2060\u2066-\u2069\ufeff]/gu;
-const OPENING = "([{<“‘„‚«‹\"'¿¡/\\_=@#+~*|…", UNSPACED = /[\u2e80-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\ufe30-\ufe4f\uff01-\uff60]/u;
 
 /** Open a model: the bytes of a runtime file, or {model, wasm} with the library's bytes or WebAssembly.Module as well. */
 export async function load(source) {
@@ -120,7 +117,7 @@ const isTable = (value) => typeof value === "object" && value !== null && !Array
 /** Return what is wrong with the parsed card of a runtime file, a sentence for each cause, as Python tells it when it opens the file. */
 export function cardFlaws(card) {
   if (!isTable(card)) return ["wanted a table"];
-  const { search = {}, familiar = {} } = card, flaws = [], wrong = (name, wanted, value) => flaws.push(`${name}: wanted ${wanted}, got ${String(JSON.stringify(value)).slice(0, 60)}`);
+  const { search = {}, familiar = {}, languages = ["", ""] } = card, flaws = [], wrong = (name, wanted, value) => flaws.push(`${name}: wanted ${wanted}, got ${String(JSON.stringify(value)).slice(0, 60)}`);
   if (!isTable(search)) wrong("search", "a table", search);
   else for (const [name, value] of Object.entries(search)) {
     const [least, most, isWhole, mayBeNull] = Object.hasOwn(SEARCH, name) ? SEARCH[name] : [];
@@ -131,6 +128,7 @@ export function cardFlaws(card) {
       wrong(`search.${name}`, `a ${isWhole ? "whole " : ""}number from ${least === Number.MIN_VALUE ? "above 0" : least} to ${most}`, value);
     }
   }
+  if (!Array.isArray(languages) || languages.length !== 2 || languages.some((code) => typeof code !== "string")) wrong("languages", "two texts", languages);
   if (!isTable(familiar)) wrong("familiar", "a table", familiar);
   else if (Object.keys(familiar).length) {
     const { pairs, most, ...others } = familiar;
@@ -158,6 +156,8 @@ export class Translator {
   #library;
   #memory = []; // of the model file
   #model;
+  #reader;
+  #unknown = new Map(); // whether letters are
 
   constructor(library, file) {
     this.#library = library;
@@ -179,6 +179,7 @@ export class Translator {
     const recurrence = library.exports.regard_recurrence(this.#model);
     this.recurrent = { encoder: Boolean(recurrence & 1), decoder: Boolean(recurrence & 2) };
     this.copies = this.#copies();
+    this.#reader = new CaseReader(this.card.languages ?? ["", ""], (text) => this.encode(text).slice(0, -1));
   }
 
   /** Bytes of the memory that the library has taken: it grows, and never shrinks. */
@@ -205,24 +206,47 @@ export class Translator {
   /**
    * Translate a line, or an array of lines; returns an array. Throws an Error if a line cannot be translated.
    * The option `prefix`, text or token ids, is what the translation begins with; `prefixes` has one for each line.
-   * One or two placeholders, addresses and the like of a line are kept, if the model has copy tokens; not with `keep: false`.
+   * What is not language comes back unchanged, capitals are read in letters that the model knows, and labels without their
+   * mnemonics; a line with a prefix is read as it is, and so are all with `keep: false`.
    */
   translate(text, { prefix, prefixes, keep = true, ...options } = {}) {
-    const kept = (Array.isArray(text) ? text : [text]).map((line) => (keep && typeof line === "string" && keptSpans(line, this.copies)) || { line });
-    const lines = kept.map(({ line }) => encoded(line)), { exports } = this.#library, count = lines.length;
-    const beginnings = this.#beginnings(prefixes ?? (prefix === undefined ? null : lines.map(() => prefix)), count);
+    const lines = Array.isArray(text) ? text : [text];
+    lines.forEach(encoded); // what is no text is refused
+    const beginnings = this.#beginnings(prefixes ?? (prefix === undefined ? null : lines.map(() => prefix)), lines.length);
+    const { nbest = this.options().nbest, alignments, attention = "none", states, trace } = options;
+    const isShown = Boolean(attention !== "none" || states || trace);
+    const rules = { copies: this.copies, reader: this.#reader, isShown, hasLinks: Boolean(alignments) && !isShown, isFirst: nbest > 1 || Boolean(alignments) };
+    const paths = lines.map((line, n) => linePath(line, { ...rules, isRaw: !keep || beginnings?.[n].length > 0 }));
+    return translateAlong(paths, (texts, owners, links) => {
+      const chosen = links && this.layers.some(({ role }) => role === "cross") ? { ...options, alignments: true } : options;
+      const translations = this.#decode(texts, beginnings && owners.map((n) => beginnings[n]), chosen, owners);
+      return isShown ? translations : translations.map((translation, i) => withGivenWords(translation, texts[i]));
+    });
+  }
+
+  /** Translate lines as they are; `owners`: the numbers by which an error names them. */
+  #decode(texts, beginnings, options, owners) {
+    const lines = texts.map(encoded), { exports } = this.#library;
     return this.#library.scoped((allocate) => {
-      const given = [...this.#library.arrays(lines, allocate, 1), count, ...(beginnings ? this.#library.arrays(beginnings, allocate, 4) : [])];
+      const given = [...this.#library.arrays(lines, allocate, 1), lines.length, ...(beginnings ? this.#library.arrays(beginnings, allocate, 4) : [])];
       const chosen = this.#options(options, allocate), translate = beginnings ? exports.regard_continue : exports.regard_translate;
-      const result = this.#library.succeed(allocate, (error) => translate(this.#open(), ...given, chosen, error, ERROR_SIZE));
+      const result = this.#succeed(allocate, (error) => translate(this.#open(), ...given, chosen, error, ERROR_SIZE), owners);
       try {
         const own = this.options().lengthPenalty, isComparable = (options.lengthPenalty ?? own) === own;
         const threshold = (isComparable ? this.card.search?.score_threshold : null) ?? -Infinity;
-        return kept.map(({ restore }, line) => restored(this.#translation(result, line, threshold), restore));
+        return lines.map((_, line) => this.#translation(result, line, threshold));
       } finally {
         exports.regard_free(result);
       }
     });
+  }
+
+  #succeed(allocate, call, owners) {
+    try {
+      return this.#library.succeed(allocate, call);
+    } catch (problem) {
+      throw new Error(problem.message.replace(/^line (\d+)/, (_, number) => `line ${owners[number - 1] + 1}`));
+    }
   }
 
   /** Yield the translation of a line as it is decoded, greedily, word by word. */
@@ -247,10 +271,16 @@ export class Translator {
   /** Return the token ids of a text as the beginning of a translation. */
   encodeTarget(text) { return this.#ids(text, this.#library.exports.regard_encode_target); }
 
-  #isStrange(text) { // whether it has letters, or more pairs of neighbouring tokens, that training has not seen; doubts.py does the same
+  /** Return whether a sentence has letters, or more pairs of neighbouring tokens, that training has not seen; doubts.py does the same. */
+  #isStrange(text) {
     const letters = [...new Set(text.match(/\p{L}/gu))], ids = this.encode(text).slice(0, -1), tokens = this.#tokens(ids, false);
-    if (letters.some((letter) => hasUnknown(this.#tokens(this.encode(letter).slice(0, -1), false))) && hasUnknown(tokens)) return true;
-    return letters.length > 0 && hasUnseen(this.card.familiar, ids.map((id, i) => (COPIES.includes(tokens[i]) ? -1 : id)));
+    if (letters.some((letter) => this.#isUnknown(letter)) && unknownCharacters(text, tokens)) return true;
+    return hasLetters(text) && hasUnseen(this.card.familiar, ids.map((id, i) => (COPIES.includes(tokens[i]) ? -1 : id)));
+  }
+
+  #isUnknown(letter) {
+    if (!this.#unknown.has(letter)) this.#unknown.set(letter, unknownCharacters(letter, this.#tokens(this.encode(letter).slice(0, -1), false)) > 0);
+    return this.#unknown.get(letter);
   }
 
   #copies() { // the characters of the copy tokens that both sides have
@@ -330,17 +360,21 @@ export class Translator {
     const source = [...this.#library.integers(first, size)];
     const ranked = Array.from({ length: hypotheses }, (_, rank) => this.#hypothesis([result, line, rank], parts));
     const [best] = ranked;
+    const inner = this.#parts([result, line, 0], parts).map(({ source, text, score }) => ({ source, text, score, doubtful: score < threshold || this.#isStrange(source) }));
     return {
       ...best, sourceTokens: this.#tokens(source, false), sourceWords: this.#words(source, false),
-      nbest: ranked, parts, doubtful: this.#parts([result, line, 0], parts).some(({ source, score }) => score < threshold || this.#isStrange(source)), notes: note ? this.#library.text(note).split("\n") : [], steps: this.#steps(result),
+      nbest: ranked, parts: inner, doubtful: inner.some(({ doubtful }) => doubtful), notes: note ? this.#library.text(note).split("\n") : [], steps: this.#steps(result),
     };
   }
 
   #parts(of, count) { // of a hypothesis; repetition: the text that it repeats over and over, and how often
     const library = this.#library, first = library.number((library.exports.regard_hypothesis(...of) >>> 0) + 24);
     return Array.from({ length: count }, (_, part) => {
-      const at = first + PART_SIZE * part, [source, , repetition, size, , times] = library.numbers(at + 8, 6);
-      return { source: library.text(source, size), score: library.view.getFloat64(at, true), repetition: repetition ? { text: library.text(repetition), times } : null };
+      const at = first + PART_SIZE * part, [source, text, repetition, size, textSize, times] = library.numbers(at + 8, 6);
+      return {
+        source: library.text(source, size), text: library.text(text, textSize), score: library.view.getFloat64(at, true),
+        repetition: repetition ? { text: library.text(repetition), times } : null,
+      };
     });
   }
 
@@ -371,6 +405,7 @@ export class Translator {
       targetWords: this.#words([...ids, EOS], true),
       alignments: words && Array.from({ length: linkCount }, (_, i) => [words[2 * i], words[2 * i + 1]]),
       attention: this.#attention(of), states: this.#states(of), repetition: this.#parts(of, parts).find(({ repetition }) => repetition)?.repetition ?? null,
+      isComplete: Boolean(library.number(at + 40)),
     };
   }
 
@@ -429,61 +464,11 @@ function encoded(text) {
   return new TextEncoder().encode(text);
 }
 
-// --- spans that are not language; see regard.data.copy_tokens for the rules, which tests compare
-
-function keptSpans(line, copies) { // the line with a copy token in the place of each span, and what puts the spans back; null: it has none, or too many
-  const spans = [];
-  line = line.replace(INVISIBLE, "");
-  for (const match of line.matchAll(SPANS)) {
-    const [kind] = Object.entries(match.groups).find(([, text]) => text !== undefined);
-    if (NOT_COPIED.has(kind)) return null;
-    if (COPIED.has(kind)) spans.push({ text: match[0], start: match.index, end: match.index + match[0].length });
-  }
-  if (!spans.length || spans.length > Math.min(MOST_COPIED, copies.length)) return null;
-  const of = new Map(), parts = [];
-  let end = 0;
-  spans.forEach((span, i) => {
-    const gap = line.slice(end, span.start).replace(/ $/, ""), beforeCopy = lastOf(gap) || (i ? copies[i - 1] : "");
-    parts.push(gap, copies[i]);
-    of.set(copies[i], { span: span.text, before: lastOf(line.slice(0, span.start)), after: firstOf(line.slice(span.end)), beforeCopy });
-    end = span.end;
-  });
-  return { line: parts.join("") + line.slice(end), restore: (text) => withSpans(text, of) };
-}
-
-const firstOf = (text) => [...text.slice(0, 2)][0] ?? "", lastOf = (text) => [...text.slice(-2)].at(-1) ?? "";
-const isAlnum = (text) => /^[\p{L}\p{N}]+$/u.test(text);
-const hasSpaces = (left, right) => ![left, right].some((character) => /\s/.test(character) || UNSPACED.test(character));
-
-function withSpans(text, of) { // spans in the place of their characters, parted from what stands beside them
-  const parts = [];
-  let end = 0, last = null, lastCopy = "";
-  const isPartedBehind = (following) => last && isAlnum(following) && !/[가-힣]/.test(following) && !isAlnum(last.after) && hasSpaces(lastOf(last.span), following);
-  for (const match of text.matchAll(COPY)) {
-    const gap = text.slice(end, match.index), own = of.get(match[0]) ?? { span: match[0], before: "", after: "" };
-    let isParted = Boolean(last) && (own.before === " " || (own.before || own.after) === " "); // at the start, or behind another span
-    if (gap) {
-      parts.push(isPartedBehind(firstOf(gap)) ? " " : "", gap);
-      isParted = hasSpaces(lastOf(gap), firstOf(own.span)) && (["", " "].includes(own.before) ? !OPENING.includes(lastOf(gap)) : isAlnum(lastOf(gap)) && !isAlnum(own.before));
-    }
-    if ((lastOf(gap) || lastCopy) === own.beforeCopy) isParted = own.before === " "; // it stands there as in its line
-    parts.push(isParted ? " " : "", own.span);
-    [last, lastCopy, end] = [own, match[0], match.index + match[0].length];
-  }
-  const rest = text.slice(end);
-  return [...parts, isPartedBehind(firstOf(rest)) ? " " : "", rest].join("");
-}
-
-function restored(translation, restore) { // in every text of it
-  if (!restore) return translation;
-  const texts = (given) => given.map(restore), words = (given) => ({ ...given, texts: texts(given.texts) });
-  const hypothesis = (one) => ({ ...one, text: restore(one.text), tokens: texts(one.tokens), targetWords: words(one.targetWords) });
-  const steps = translation.steps.map((step) => ({ ...step, candidates: step.candidates.map((one) => ({ ...one, token: restore(one.token) })) }));
-  return { ...hypothesis(translation), sourceTokens: texts(translation.sourceTokens), sourceWords: words(translation.sourceWords), nbest: translation.nbest.map(hypothesis), steps };
-}
-
-function hasUnknown(tokens) { // whether there are bytes, which spell unseen characters, or one that stands for what is lost
-  return tokens.some((token) => /^(<0x[0-9A-F]{2}>|<unk>)$/.test(token));
+/** Return how many characters of a text, spaces aside, its tokens do not spell: bytes do not, which are of unseen characters, nor what stands for lost ones. */
+function unknownCharacters(text, tokens) {
+  const known = tokens.filter((token) => !/^(<0x[0-9A-F]{2}>|<unk>)$/.test(token));
+  if (known.length === tokens.length) return 0;
+  return Math.max(0, lengthOf(wordsOf(text).join("")) - lengthOf(known.join("").replaceAll("▁", "")));
 }
 
 /** Return whether ids have more pairs of neighbours that no line of training has than `familiar` allows, −1 aside; familiar.py does the same. */

@@ -250,7 +250,7 @@ const livePage = (() => {
   const shownHypothesis = () => explained.nbest.find(({ text }) => text === kept.get(keyOf(current))?.choice?.text) || explained.nbest[0];
 
   function showAlternatives() {
-    const { nbest, parts, notes } = explained, chosen = shownHypothesis();
+    const { nbest, parts } = explained, chosen = shownHypothesis(), result = kept.get(keyOf(current));
     find("alternatives").hidden = nbest.length < 2;
     find("alternatives-name").textContent = words().alternatives(nbest.length);
     find("ranked").replaceChildren(...nbest.map((hypothesis) => {
@@ -260,10 +260,11 @@ const livePage = (() => {
       item.append(button);
       return item;
     }));
-    const { repetition } = chosen, more = [...(parts > 1 ? [words().split] : []), ...(repetition ? [words().repeats(repetition.text, repetition.times)] : [])];
-    find("notes").textContent = [...more, ...notes].join(" ");
-    find("undo").hidden = !kept.get(keyOf(current))?.past.length;
-    find("open-player").hidden = parts !== 1;
+    const { repetition } = chosen, more = [...(parts.length > 1 ? [words().split] : []), ...(repetition ? [words().repeats(repetition.text, repetition.times)] : [])];
+    const { notes = explained.notes } = (!result?.choice && result) || {}; // what is shown may have come by a second try
+    find("notes").textContent = [...more, ...notes.filter((note) => !note.startsWith("the translation repeats "))].join(" ");
+    find("undo").hidden = !result?.past.length;
+    find("open-player").hidden = parts.length !== 1;
     const data = liveData.explanation(explained, chosen, models[direction]);
     if (data) explanationPage.show(data);
     else explanationPage.hide();
@@ -305,7 +306,7 @@ const livePage = (() => {
     const hypothesis = shownHypothesis(), result = kept.get(keyOf(current)), { words: texts = [], shares = [] } = result.choice || result;
     wanted = null;
     closeWords();
-    if (explained.parts !== 1 || !texts.length || texts.join(" ") !== hypothesis.text) return;
+    if (explained.parts.length !== 1 || !texts.length || texts.join(" ") !== hypothesis.text) return;
     hasFocus ||= document.activeElement === span;
     for (const name of ["tabindex", "aria-pressed"]) span.removeAttribute(name);
     span.setAttribute("role", "group");

@@ -10,7 +10,7 @@ const liveData = (() => {
     const { sourceWords, parts, steps } = translation, { tokens, targetWords, attention, alignments } = hypothesis;
     const source = sourceWords.texts, target = targetWords.texts;
     const cross = attention.filter(({ role }) => role === "cross").map(({ name }) => name);
-    if (parts !== 1 || !source.length || !target.length || !(cross.length || steps.length)) return null;
+    if (parts.length !== 1 || !source.length || !target.length || !(cross.length || steps.length)) return null;
     const layers = ["cross", "encoder", "decoder"].flatMap((role) => attention.filter((layer) => layer.role === role).map((layer, n) => wordLayer(layer, n + 1, sourceWords, targetWords)));
     const named = alignment ? cross.indexOf(alignment.layer) : -1, rtl = (texts) => /^[^A-Za-z]*[\u0590-\u08ff]/.test(texts.join(" "));
     return {

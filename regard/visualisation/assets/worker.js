@@ -69,7 +69,7 @@ const answers = {
   },
 };
 
-const shown = (translation) => ({ text: translation.text, doubtful: translation.doubtful, ...liveData.words(translation) });
+const shown = (translation) => ({ text: translation.text, doubtful: translation.doubtful, notes: translation.notes, ...liveData.words(translation) });
 
 function translated(translator, sentence) {
   try {

@@ -1,0 +1,247 @@
+// The way of a line to its translation, without input or output: what is not language is taken out, letters are chosen that
+// the model knows, what comes back is compared and tried again, put back, and noted. Python does the same.
+import { hasLetters, lengthOf, quoted, strip, wordsOf } from "./characters.js";
+import { restoredTokens } from "./letter_case.js";
+import { insertMnemonic, stripMnemonic } from "./mnemonics.js";
+import { Copies, differingSpans, findSpans, spansNote } from "./spans.js";
+import { KEPT, KEPT_ON_RETRY, MOST_COPIED, NOT_COPIED, PATTERNS } from "./text_tables.js";
+
+const LONG = 2_000; // characters of a line from which on it is not tried again for what often is part of what a model has learnt
+const NO_WORDS = { texts: [], ofTokens: [] };
+const EMPTY = {
+  score: 0, tokens: [], ids: [], logProbs: [], targetWords: NO_WORDS, alignments: null, attention: [], states: null, repetition: null,
+  isComplete: true, sourceTokens: [], sourceWords: NO_WORDS, doubtful: false, notes: [], steps: [],
+};
+
+/**
+ * Yield requests {texts, links} of what is to be translated, if asked for with word links; take their translations, and
+ * return that of the line. `rules`: `copies`, the characters of the model's copy tokens; `reader` of capitals and titles;
+ * `isRaw`: the line is translated as it is; `isShown`: with copy tokens, but in the letters that it has;
+ * `isFirst`: it is not tried again; `hasLinks`: words are to keep their numbers.
+ */
+export function* linePath(line, rules) {
+  if (rules.isRaw) {
+    const [result] = yield { texts: [line], links: false };
+    return noted(result, differingSpans(line, result.text));
+  }
+  const staysWhole = rules.isShown || rules.hasLinks;
+  const [label, mnemonic] = staysWhole ? [line, ""] : stripMnemonic(line, rules.reader.encode);
+  let best = null;
+  let before;
+  for (const { copies, kinds, isNeeded } of roundsOf(label, rules)) {
+    if (best && !isNeeded(best)) continue;
+    const taken = takeOut(label, copies, kinds);
+    if (best && taken?.marked === before) continue;
+    before = taken?.marked;
+    const outcome = yield* attempt(label, taken, rules);
+    if (!best || outcome.faults < best.faults) best = outcome;
+  }
+  const result = noted(best.result, best.differing);
+  return mnemonic ? withMnemonic(result, line, mnemonic, rules.reader.source) : result;
+}
+
+/** Return which copy tokens stand for which kinds of spans, round by round, and for which outcome a round is needed. */
+function roundsOf(line, { copies, isFirst, isShown }) {
+  const hasFaults = ({ faults }) => faults > 0;
+  const first = { copies, kinds: KEPT };
+  if (isFirst || isShown) return [first];
+  if (lengthOf(line) > LONG) return [first];
+  return [first, { copies, kinds: KEPT_ON_RETRY, isNeeded: hasFaults }];
+}
+
+function* attempt(line, taken, rules) {
+  const { reader, isShown } = rules;
+  const texts = taken ? taken.lines : [line];
+  const known = texts.map((text) => (isShown ? { line: text } : reader.read(text)));
+  const read = texts.length ? yield { texts: known.map((one) => one.line), links: false } : [];
+  const results = read.map((result, i) => inLetters(result, known[i], texts[i]));
+  const result = taken ? joined(taken, results, linksOf(line, taken, rules)) : results[0];
+  const differing = differingSpans(line, result.text);
+  const isComplete = results.every((one) => one.isComplete);
+  return { result, differing, isComplete, faults: 2 * (differing.lost.length + differing.invented.length) + (isComplete ? 0 : 1) };
+}
+
+/** Take the spans out of a line, of these kinds: copy tokens stand for few of them that are no tags. null: it has none, or others. */
+function takeOut(given, copies, kinds) {
+  const line = given.replace(PATTERNS.invisible, ""); // beside a span they would count as letters
+  const spans = findSpans(line).filter(({ kind }) => kinds.includes(kind));
+  const areCopied = spans.length <= Math.min(MOST_COPIED, copies.length) && !spans.some(({ kind }) => NOT_COPIED.includes(kind));
+  if (!spans.length || !areCopied) return null;
+  const taken = new CopiedLine(line, spans, copies);
+  return taken.lines.length > 1 && given.match(PATTERNS.languageCode) ? null : taken; // the code would be missing in all parts but one
+}
+
+/** A line with copy tokens in the place of its spans, `marked`; `lines` are what is to be translated. */
+class CopiedLine {
+  #gaps;
+
+  constructor(line, spans, copies) {
+    this.copied = new Copies(line, spans, copies);
+    this.marked = this.copied.marked;
+    const layout = layOut(this.marked);
+    this.lines = layout.lines;
+    this.#gaps = layout.gaps;
+  }
+
+  /** Return the line with translations in the place of its lines, and its spans. */
+  render(translations) {
+    return this.copied.restore(this.#gaps.map((gap, i) => gap + (translations[i]?.text ?? "")).join(""));
+  }
+}
+
+/** Return the lines of a text that have letters, and what is before, between and behind them. */
+function layOut(text) {
+  const [lines, gaps] = [[], []];
+  let [start, end] = [0, 0];
+  const add = (stop) => {
+    const line = strip(text.slice(start, stop));
+    if (!hasLetters(line)) return;
+    const at = text.indexOf(line, start);
+    gaps.push(text.slice(end, at));
+    lines.push(line);
+    end = at + line.length;
+  };
+  for (const { 0: lineBreak, index } of text.matchAll(PATTERNS.lineBreak)) {
+    add(index);
+    start = index + lineBreak.length;
+  }
+  add(text.length);
+  return { lines, gaps: [...gaps, text.slice(end)] };
+}
+
+/** Return the translation of a line that was read in known letters in those of the line. */
+function inLetters(result, { line: read, restore = same, restoreSource = same }, line) {
+  if (read === line) return result;
+  const sources = result.parts.length === 1 ? [strip(line)] : result.parts.map(({ source }) => restoreSource(source));
+  const hypothesis = (one) => withTexts(one, restore, (tokens) => restoredTokens(tokens, restore));
+  const parts = result.parts.map((part, i) => ({ ...part, source: sources[i], text: restore(part.text) }));
+  return { ...hypothesis(result), nbest: result.nbest.map(hypothesis), parts };
+}
+
+const same = (text) => text;
+
+/** Return a hypothesis with each of its texts changed. */
+function withTexts(one, change, ofTokens = (tokens) => tokens.map(change)) {
+  const { texts, ofTokens: words } = one.targetWords;
+  return { ...one, text: change(one.text), tokens: ofTokens(one.tokens), targetWords: { texts: texts.map(change), ofTokens: words } };
+}
+
+/** Return the translation of a line whose parts were translated, with its spans; `links` returns the links of its hypotheses. */
+function joined(taken, results, links) {
+  const restore = (text) => taken.copied.restore(text);
+  const inner = results.flatMap(({ parts }) => parts.map((part) => ({ ...part, source: restore(part.source), text: restore(part.text) })));
+  const ranks = Math.max(1, ...results.map(({ nbest }) => nbest.length));
+  const nbest = Array.from({ length: ranks }, (_, rank) => {
+    return joinedHypothesis(taken, results.map(({ nbest: all }) => all[Math.min(rank, all.length - 1)]), restore, links);
+  });
+  const { text } = nbest[0];
+  const steps = results.flatMap((result) => result.steps.map(({ prefixes, candidates }) => {
+    return { prefixes, candidates: candidates.map((candidate) => ({ ...candidate, token: restore(candidate.token) })) };
+  }));
+  return {
+    ...nbest[0],
+    sourceTokens: results.flatMap(({ sourceTokens }) => sourceTokens.map(restore)),
+    sourceWords: joinedWords(results.map((result) => result.sourceWords), restore),
+    nbest,
+    parts: results.length ? inner : [{ source: text, text, score: 0, doubtful: false }],
+    doubtful: inner.some(({ doubtful }) => doubtful),
+    notes: results.flatMap(({ notes }) => notes),
+    steps,
+  };
+}
+
+function joinedHypothesis(taken, hypotheses, restore, links) {
+  const [only] = hypotheses.length === 1 ? hypotheses : [EMPTY];
+  const all = (name) => hypotheses.flatMap((one) => one[name]);
+  return {
+    text: strip(taken.render(hypotheses)),
+    score: hypotheses.reduce((sum, { score }) => sum + score, 0),
+    tokens: all("tokens").map(restore),
+    ids: all("ids"),
+    logProbs: all("logProbs"),
+    targetWords: joinedWords(all("targetWords"), restore),
+    alignments: links(hypotheses),
+    attention: only.attention,
+    states: only.states,
+    repetition: hypotheses.find(({ repetition }) => repetition)?.repetition ?? null,
+    isComplete: hypotheses.every(({ isComplete }) => isComplete),
+  };
+}
+
+function joinedWords(sides, restore) {
+  const words = { texts: [], ofTokens: [] };
+  for (const { texts, ofTokens } of sides) {
+    const count = words.texts.length;
+    words.ofTokens.push(...ofTokens.map((word) => (word < 0 ? word : word + count)));
+    words.texts.push(...texts.map(restore));
+  }
+  return words;
+}
+
+/** Return what makes the links of a line of those of its parts: figures show the words that the model reads. */
+function linksOf(line, taken, { isShown, hasLinks }) {
+  if (hasLinks) return (hypotheses) => restoredLinks(taken, hypotheses, line);
+  return ([first]) => (isShown && first ? first.alignments : null);
+}
+
+/** Return links that count the words of the line as it was given, and of its translation with the spans. */
+function restoredLinks({ copied, lines }, hypotheses, given) {
+  const words = (given.match(PATTERNS.givenWord) ?? []).flatMap((word, i) => (word.replace(PATTERNS.invisible, "") ? [i] : []));
+  const links = [];
+  let [source, target] = [0, 0];
+  hypotheses.forEach(({ alignments, text }, i) => {
+    const [sources, targets] = [copied.restoredWords(lines[i]), copied.restoredWords(text)];
+    for (const [s, t] of alignments) {
+      for (const own of sources[s]) links.push(...targets[t].map((word) => [words[source + own], target + word]));
+    }
+    source += (sources.at(-1)?.at(-1) ?? -1) + 1;
+    target += (targets.at(-1)?.at(-1) ?? -1) + 1;
+  });
+  return distinctLinks(links);
+}
+
+function distinctLinks(links) {
+  const sorted = links.sort(([s, t], [other, second]) => s - other || t - second);
+  return sorted.filter(([s, t], i) => !i || s !== sorted[i - 1][0] || t !== sorted[i - 1][1]);
+}
+
+/** Return a translation whose links count the words of its line as it was given, not those of the clean line. */
+export function withGivenWords(translation, line) {
+  const words = line.match(PATTERNS.givenWord) ?? [];
+  const positions = words.flatMap((word, i) => wordsOf(word.replace(PATTERNS.invisible, "")).map(() => i));
+  if (positions.length === words.length && positions.every((word, i) => word === i)) return translation;
+  const known = ([source]) => source < positions.length;
+  const counted = (one) => ({
+    ...one, alignments: one.alignments && distinctLinks(one.alignments.filter(known).map(([s, t]) => [positions[s], t])),
+  });
+  return { ...counted(translation), nbest: translation.nbest.map(counted) };
+}
+
+/** Return a translation with what is to be said of it. */
+function noted(result, differing) {
+  const { repetition } = result;
+  const repeats = repetition && `the translation repeats ${quoted(repetition.text)} ${repetition.times} times and is probably wrong; \`no_repeat_ngram=4\` prevents that`;
+  return { ...result, notes: [...result.notes, repeats, spansNote(differing)].filter(Boolean) };
+}
+
+/** Return the translation of a label with its mnemonic; its only part has it, too. */
+function withMnemonic(result, line, mnemonic, rules) {
+  const marked = (one) => ({ ...one, text: insertMnemonic(one.text, mnemonic, rules) });
+  const parts = result.parts.length === 1 ? [{ ...marked(result.parts[0]), source: strip(line) }] : result.parts;
+  return { ...marked(result), nbest: result.nbest.map(marked), parts };
+}
+
+/** Translate lines along their paths, those of each round in one call of `translate(texts, owners, links)`. */
+export function translateAlong(paths, translate) {
+  const steps = paths.map((path) => path.next());
+  for (;;) {
+    const waiting = [...steps.keys()].filter((n) => !steps[n].done);
+    if (!waiting.length) return steps.map(({ value }) => value);
+    const links = waiting.every((n) => steps[n].value.links);
+    const group = waiting.filter((n) => steps[n].value.links === links);
+    const texts = group.flatMap((n) => steps[n].value.texts);
+    const owners = group.flatMap((n) => steps[n].value.texts.map(() => n));
+    const translations = translate(texts, owners, links);
+    for (const n of group) steps[n] = paths[n].next(translations.splice(0, steps[n].value.texts.length));
+  }
+}

@@ -1,0 +1,170 @@
+"""Letters, mnemonics and spans are in JavaScript as in the package: the tables are fresh, and the rules give the same."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import random
+import subprocess
+import unicodedata
+from collections.abc import Sequence
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+from tests.data.test_mnemonics import TEXT
+
+from regard.data.letter_case import letter_case
+from regard.data.spans import find_spans, spans_note
+from regard.text.casing import CaseReader
+from regard.text.mnemonics import insert_mnemonic, strip_mnemonic
+from tests.cli.labels import labels
+from tests.data.test_letter_case import LETTERS, generated
+from tests.data.test_spans import LINES as SPANS
+
+HERE = Path(__file__).parent
+ROOT = HERE.parents[1]
+CODES = "tr tur TR_tr az aze_Latn aze-Cyrl crh el ell gre-GR lt nl dut de ger hy arm kk kk-Latn kaz_Latn kk@latin kaz"
+CODES += " kk_KZ tt-Latn-RU tt ba-Latn kaa en en-US ko zh-Hans x-own de_DE.UTF-8"
+TITLES = [
+    "Close The Last Window Of Regard",
+    "Close The Last",
+    "Save as PDF and Close the Window",
+    "ONE LINE. ANOTHER, with ßmall letters",
+    "EINE GROßE STRAßE",
+    ">>tur<< İPTAL ET",
+    ">>el<<ΑΚΥΡΩΣΗ ΤΩΡΑ",
+    "ՀԱՅՐ ԵՎ ՈՐԴԻ",
+    "A",
+    "PDF",
+    "𝐀𝐁 C",
+    "ǅUNGLA ǄEP",
+    "ᲗᲑᲘᲚᲘᲡᲘ",
+    "ΟΔΟΣ. ΤΟ ΌΝΟΜΑ ΜΟΥ ΚΑΙ Ο ΔΡΟΜΟΣ",
+    "'S AVONDS SLAAPT IJS. 'T IJS SMELT",
+    "HELLO 🙂 WORLD… THIS, THAT",
+]
+LABELS = [
+    *(
+        "_File",
+        "&Open the file…",
+        "E&xit",
+        "E_xit now",
+        "~File",
+        "열기(_O)…",
+        "파일 열기 (&2)",
+        "_Файл",
+        "R&D",
+        "x_y",
+        "&",
+    ),
+    *(
+        "&Open {file_name}…",
+        "_Open Recent Files Again",
+        "Don't &Ask Me Again",
+        "Open Link in New &Tab",
+        "Ş&ekil Kaydet",
+    ),
+    *(
+        "Alle Dateien &Öffnen und Schließen…",
+        "&Mary drinks tea with John.",
+        "_so_ it is",
+        "rock&roll",
+        "a %s &b",
+        "ßa &s",
+    ),
+]
+
+
+@pytest.fixture(scope="module")
+def tool() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("make_text_tables", ROOT / "tools" / "make_text_tables.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_tables_are_those_of_the_package(tool: ModuleType) -> None:
+    assert tool.MODULE.read_text(encoding="utf-8") == tool.module(), "run tools/make_text_tables.py"
+
+
+def encode(text: str) -> list[int]:
+    """Return made-up token ids, of three characters each, as in text_rules.mjs."""
+    ids = list[int]()
+    for start in range(0, len(text), 3):
+        total = 7
+        for letter in text[start : start + 3]:
+            total = (31 * total + ord(letter)) % 997
+        ids.append(total)
+    return ids
+
+
+@pytest.fixture(scope="module")
+def answers(node: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return questions, and the answers of JavaScript, in one process."""
+    draw = random.Random(3)
+    words = [(code, word) for code in LETTERS for word in draw.sample(generated(code), 400)]
+    words += [(code, word) for code in ("", "hy", "de", "nl") for word in " ".join([*TITLES, *LABELS]).split()]
+    lines = [(code, "tr", line) for code in ("tr", "el", "lt", "nl", "de", "hy", "") for line in [*TITLES, *LABELS]]
+    lines += [
+        (code, other, capitals)
+        for code in ("tr", "el", "lt", "nl")
+        for _, capitals in labels(code)
+        for other in ("el",)
+    ]
+    lines += [(code, "", line.title()) for code in ("nl", "") for line in TEXT]
+    found = [span for spans in SPANS.values() for span in spans]
+    texts = [
+        "".join(draw.choices([*found, "집 ", " go ", "e\u0301", "12", "ä ", ".", "\u200b"], k=draw.randint(1, 9)))
+        for _ in range(2000)
+    ]
+    texts += [unicodedata.normalize("NFD", text) for text in texts[:300]]
+    pairs = [*zip(texts, [*texts[1:], ""], strict=True)]
+    question = {"codes": CODES.split(), "words": words, "lines": lines, "pairs": pairs}
+    command = [node, str(HERE / "text_rules.mjs")]
+    done = subprocess.run(command, input=json.dumps(question), capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    return question, json.loads(done.stdout)
+
+
+def assert_equal(questions: Sequence[Any], results: Sequence[Any], expected: Sequence[Any]) -> None:
+    rows = zip(questions, results, json.loads(json.dumps(expected)), strict=True)
+    assert [row for row in rows if row[1] != row[2]][:5] == []
+
+
+def test_languages_have_the_same_rules(answers: tuple[dict[str, Any], dict[str, Any]]) -> None:
+    question, result = answers
+    names = [type(letter_case(code)).__name__.removeprefix("_") for code in question["codes"]]
+    assert_equal(question["codes"], result["names"], names)
+
+
+def test_letters_change_as_in_the_package(answers: tuple[dict[str, Any], dict[str, Any]]) -> None:
+    question, result = answers
+    cases = [(letter_case(code), word) for code, word in question["words"]]
+    expected = [(case.upper(word), case.lower(word), case.initial(word), case.spellings(word)) for case, word in cases]
+    assert_equal(question["words"], result["words"], expected)
+
+
+def test_lines_and_labels_are_read_as_in_the_package(answers: tuple[dict[str, Any], dict[str, Any]]) -> None:
+    question, result = answers
+    expected = list[Any]()
+    for source, target, line in question["lines"]:
+        reader = CaseReader((source, target), encode)
+        known, (label, mnemonic) = reader.read(line), strip_mnemonic(line, encode)
+        tokens = known.restore_tokens([*line[:9]])
+        read = (known.line, known.restore(line), known.restore_source(known.line), tokens)
+        expected.append((read, (label, mnemonic, mnemonic and insert_mnemonic(line, mnemonic, reader.source))))
+    assert_equal(question["lines"], result["lines"], expected)
+    assert sum(read[0] != line for (*_, line), (read, _) in zip(question["lines"], expected, strict=True)) > 200
+
+
+def test_spans_and_notes_are_those_of_the_package(answers: tuple[dict[str, Any], dict[str, Any]]) -> None:
+    question, result = answers
+    expected = list[Any]()
+    for line, other in question["pairs"]:
+        spans = [(span.kind, line[span.start : span.end]) for span in find_spans(line)]
+        expected.append((spans, spans_note(line, other)))
+    assert_equal(question["pairs"], result["spans"], expected)

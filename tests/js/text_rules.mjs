@@ -1,0 +1,42 @@
+// Answers questions on texts by the modules of the runtime, as JSON: node text_rules.mjs < {"codes", "words", "lines", "pairs"}
+import { readFileSync } from "node:fs";
+import { CaseReader, letterCase, restoredTokens } from "../../regard/runtime/js/letter_case.js";
+import { insertMnemonic, stripMnemonic } from "../../regard/runtime/js/mnemonics.js";
+import { differingSpans, findSpans, spansNote } from "../../regard/runtime/js/spans.js";
+
+const { codes, words, lines, pairs } = JSON.parse(readFileSync(0, "utf8"));
+
+function encode(text) { // as in test_js_text_rules.py
+  const letters = [...text];
+  const ids = [];
+  for (let start = 0; start < letters.length; start += 3) {
+    ids.push(letters.slice(start, start + 3).reduce((sum, letter) => (31 * sum + letter.codePointAt(0)) % 997, 7));
+  }
+  return ids;
+}
+
+function read(reader, line) {
+  const known = reader.read(line);
+  const restore = known.restore ?? ((text) => text);
+  const restoreSource = known.restoreSource ?? ((text) => text);
+  return [known.line, restore(line), restoreSource(known.line), restoredTokens([...line].slice(0, 9), restore)];
+}
+
+function labelled(line, rules) {
+  const [label, mnemonic] = stripMnemonic(line, encode);
+  return [label, mnemonic, mnemonic && insertMnemonic(line, mnemonic, rules)];
+}
+
+const answers = {
+  names: codes.map((code) => letterCase(code).constructor.name),
+  words: words.map(([code, word]) => {
+    const rules = letterCase(code);
+    return [rules.upper(word), rules.lower(word), rules.initial(word), rules.spellings(word)];
+  }),
+  lines: lines.map(([source, target, line]) => {
+    const reader = new CaseReader([source, target], encode);
+    return [read(reader, line), labelled(line, reader.source)];
+  }),
+  spans: pairs.map(([line, other]) => [findSpans(line).map(({ kind, text }) => [kind, text]), spansNote(differingSpans(line, other))]),
+};
+console.log(JSON.stringify(answers));

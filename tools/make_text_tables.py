@@ -65,17 +65,8 @@ ANCHORED = ("languageCode", "initial", "clitic", "digraph")
 
 def patterns() -> dict[str, str | re.Pattern[str]]:
     """Return the patterns that JavaScript has, too, by name."""
-    from regard.data import (
-        casing,
-        copy_tokens,
-        given_words,
-        letter_case,
-        mnemonics,
-        sentence_marks,
-        sentences,
-        spans,
-        text,
-    )
+    from regard.data import copy_tokens, given_words, letter_case, sentence_marks, sentences, spans, text
+    from regard.text import casing, mnemonics
 
     return {
         "spans": spans._PATTERN,
@@ -108,8 +99,8 @@ def patterns() -> dict[str, str | re.Pattern[str]]:
 
 def values() -> dict[str, Any]:
     """Return the other values that JavaScript has, too, by name, as JSON holds them."""
-    from regard.data import casing, copy_tokens, letter_case, mnemonics, spans
-    from regard.text import protected_line
+    from regard.data import copy_tokens, letter_case, spans
+    from regard.text import casing, mnemonics, protected_line
 
     return {
         "KEPT": sorted(spans.KEPT - {"own"}),

@@ -609,7 +609,7 @@ class RuntimeModel:
             _numbers("f", item.token_count, item.log_probs),
             links,
             *(self._recorded(result, index, rank) if item.is_recorded else ({}, {}, None)),
-            tuple((part.repetition.decode(), part.repetitions) for part in parts if part.repetition),
+            tuple((part.repetition.decode(), part.repetitions) for part in parts if part.repetitions),
             bool(item.is_complete),
         )
 

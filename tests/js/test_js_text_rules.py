@@ -13,7 +13,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from tests.data.test_mnemonics import TEXT
+from tests.text.test_mnemonics import TEXT
 
 from regard.data.letter_case import letter_case
 from regard.data.spans import find_spans, spans_note

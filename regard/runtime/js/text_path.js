@@ -145,7 +145,7 @@ function joined(taken, results, links) {
     nbest,
     parts: results.length ? inner : [{ source: text, text, score: 0, doubtful: false }],
     doubtful: inner.some(({ doubtful }) => doubtful),
-    notes: results.flatMap(({ notes }) => notes),
+    notes: [...new Set(results.flatMap(({ notes }) => notes.map(restore)))],
     steps,
   };
 }

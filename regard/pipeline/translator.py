@@ -130,7 +130,7 @@ class Translator(ABC):
         """Begin to translate whole texts: see `texts_path`. Markup needs links, where a model has any."""
         wanted = wanted._replace(alignments=self.has_attention and (wanted.alignments or form.kind != "text"))
         decoder = self._decoder(0, wanted, NO_CONSTRAINTS, search)
-        rules = self._rules(wanted, keep if wanted.is_text else bool(keep))
+        rules = self._rules(wanted, keep)
         return TranslationCall(texts_path(texts, form, rules, sentences, code), decoder)
 
     def stream(
@@ -178,7 +178,7 @@ class Translator(ABC):
         whole = restored(Translation(raw, (), 0.0)).text
         if rest := whole[len(yielded) :]:
             yield rest
-        note = spans_note(line, whole)
+        note = spans_note(line, whole, rules.own)
         part = TranslatedPart(line.strip(), whole, 0.0)
         translation = Translation(whole, (), 0.0, parts=(part,) if line.strip() else ())
         return replace(translation, notes=(*notes, *([note] if note else []))).with_doubts(self.doubts, None)

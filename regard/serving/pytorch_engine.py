@@ -153,7 +153,7 @@ class PyTorchEngine:
 
     def _translations(self, calls: list[Message]) -> list[Message]:
         """Translate the texts of calls together; one that is to be streamed comes at once, found greedily."""
-        request = TextRequest.of_message(calls[0]["request"])
+        request = TextRequest.of_message(calls[0]["request"]).of_model(self._pipeline.search.splits_sentences)
         search = request.search
         options: dict[str, Any] = {"beam": 1} if calls[0]["call"] == "stream" else self._search(search)
         if request.form.split == "0":
@@ -164,7 +164,7 @@ class PyTorchEngine:
             request.form,
             Wanted(search.nbest, search.alignments, search.attention != "none"),
             request.keep or True,
-            request.sentences and self._pipeline.search.splits_sentences,
+            request.sentences,
             request.code,
             **options,
         ).run()

@@ -129,7 +129,7 @@ class RuntimeEngine:
     def _begin_texts(self, number: int, call: Message) -> None:
         """Lay texts out, and hand over what is to be decoded first."""
         try:
-            request = TextRequest.of_message(call["request"])
+            request = self._text_request(call)
             search = request.search
             wanted = Wanted(search.nbest, search.alignments, search.attention != "none")
             way = self._translator.begin_texts(call["texts"], wanted=wanted, **self._text_options(request))
@@ -143,13 +143,15 @@ class RuntimeEngine:
         except Exception as problem:  # whatever it is, the caller is told
             self._fail(number, problem)
 
+    def _text_request(self, call: Message) -> TextRequest:
+        return TextRequest.of_message(call["request"]).of_model(bool(self._model.options().split))
+
     def _text_options(self, request: TextRequest) -> dict[str, Any]:
         """Return the options by which texts of a request are translated."""
-        sentences = request.sentences and bool(self._model.options().split)
         options: dict[str, Any] = {
             "form": request.form,
             "keep": request.keep or True,
-            "sentences": sentences,
+            "sentences": request.sentences,
             "code": request.code,
         }
         search = {name: getattr(request.search, name) for name in SEARCH}
@@ -288,8 +290,8 @@ class RuntimeEngine:
 
     def _stream(self, number: int, call: Message) -> None:
         try:
-            request = TextRequest.of_message(call["request"])
-            layout = lay_out(call["texts"][0], request.form, bool(self._model.options().split))
+            request = self._text_request(call)
+            layout = lay_out(call["texts"][0], request.form, request.sentences)
             stream = partial(self._translator.begin_stream, keep=request.keep or True)
             parts = stream_text(layout, request.code, stream)
             while True:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from regard.common.errors import RegardError
@@ -82,6 +82,13 @@ class TextRequest:
     keep: tuple[str, ...] = ()
     code: str = ""
     sentences: bool = False
+
+    def of_model(self, splits_sentences: bool) -> TextRequest:
+        """Return it for a model that has learnt to split lines into sentences, or not: then all lines are whole."""
+        if splits_sentences:
+            return self
+        form = self.form if self.form.kind == "text" else replace(self.form, split="0")
+        return replace(self, form=form, sentences=False)
 
     def to_message(self) -> Mapping[str, Any]:
         """Return it as JSON has it."""

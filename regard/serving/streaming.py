@@ -11,14 +11,14 @@ from typing import Any
 from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from regard.common.errors import RegardError
+from regard.common.errors import LineError, RegardError
 from regard.serving.calls import LOG, REQUEST_ID, Call
 from regard.serving.http_errors import bad_request, http_error, problem_details
 from regard.serving.pairs import LanguagePairs
 from regard.serving.raw_json import json_pieces
 from regard.serving.schemas import TranslateRequest, translation_data
 from regard.serving.service import DeadlineExceeded, SearchRequest, ServedText, TextRequest
-from regard.serving.texts import TranslatedText, choose
+from regard.serving.texts import TranslatedText, choose, refused
 from regard.text.text_format import PLAIN
 
 _CLOSING = set[asyncio.Task[None]]()
@@ -110,15 +110,18 @@ async def _events(
         if choice.model is None:
             results.append(TranslatedText(text, choice=choice))
             continue
-        request = TextRequest(keep=tuple(call.server.settings.keep), code=choice.prefix)
+        request = TextRequest(keep=tuple(call.server.settings.keep), code=choice.prefix, sentences=True)
         parts = service.stream(choice.model.name, text, request, call.remaining())
         async with contextlib.aclosing(parts):
-            async for part in parts:
-                if isinstance(part, ServedText):
-                    results.append(TranslatedText(**vars(part), choice=choice))
-                else:
-                    line, increment = part
-                    yield event("delta", {"text": number, "line": line, "delta": increment})
+            try:
+                async for part in parts:
+                    if isinstance(part, ServedText):
+                        results.append(TranslatedText(**vars(part), choice=choice))
+                    else:
+                        line, increment = part
+                        yield event("delta", {"text": number, "line": line, "delta": increment})
+            except LineError as problem:
+                raise refused(problem, [number]) from None
     if call.server.metrics is not None:
         call.server.metrics.count_texts(texts, results)
     yield event("result", {"translations": [translation_data(result, asked) for result in results]})

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from regard.common.errors import LineError
 from regard.data.spans import KEPT, find_spans
-from regard.serving.http_errors import bad_request
+from regard.serving.http_errors import HttpError, bad_request
 from regard.serving.pairs import Choice, LanguagePairs
 from regard.serving.process_service import ProcessService
 from regard.serving.service import ServedText, TextRequest
@@ -72,13 +72,18 @@ async def translate_texts(
             chosen = [texts[number] for number in numbers]
             translated = await service.translate(model, chosen, replace(request, code=code), deadline)
         except LineError as problem:
-            places = ((numbers[index], why) for index, why in problem.problems[:_NAMED])
-            raise bad_request(*(f"text {number + 1}, {why}" for number, why in places)) from None
+            raise refused(problem, numbers) from None
         for number, text in zip(numbers, translated, strict=True):
             results[number] = TranslatedText(**vars(text), choice=choices[number])
 
     await gather(*(translate(*key, numbers) for key, numbers in groups.items()))
     return [results[number] for number in range(len(texts))]
+
+
+def refused(problem: LineError, numbers: Sequence[int]) -> HttpError:
+    """Return the error of lines that a model refuses; `numbers`: of the texts that it was given."""
+    places = ((numbers[index], why) for index, why in problem.problems[:_NAMED])
+    return bad_request(*(f"text {number + 1}, {why}" for number, why in places))
 
 
 async def aside(characters: int, work: Callable[..., R], *arguments: Any) -> R:

@@ -90,6 +90,8 @@ def stream_text(
         while True:
             try:
                 yield number, next(increments)
+            except LineError as problem:
+                raise LineError(*((0, f"line {number + 1} {why}") for _, why in problem.problems)) from None
             except StopIteration as stop:
                 translations.append(stop.value)
                 break

@@ -141,11 +141,11 @@ def lines_path(lines: Sequence[str], rules: PathRules, free: Sequence[bool]) -> 
         else:
             asked[number] = _Ask((line,))
     while asked:
-        links = all(ask.links for ask in asked.values())
-        chosen = {number: ask for number, ask in asked.items() if ask.links == links}
+        first = min((ask.is_retry, ask.links) for ask in asked.values())  # a refused retry leaves first tries alone
+        chosen = {number: ask for number, ask in asked.items() if (ask.is_retry, ask.links) == first}
         for number in chosen:
             del asked[number]
-        decoded = yield from _decoded(chosen, links)
+        decoded = yield from _decoded(chosen, first[1])
         for number in chosen:
             translations = decoded.get(number)
             if number in paths:

@@ -15,6 +15,7 @@ from labels import labels, write_labels
 from regard.pipeline import RuntimeTranslator, load_translator
 from regard.runtime import native
 from regard.serving.runtime_engine import RuntimeEngine
+from regard.serving.service import TextRequest
 
 SETTINGS = [setting for setting in TRANSFORMER if not setting.startswith("tokenizer.size")]
 SLOW = [pytest.param(pair, marks=pytest.mark.slow) for pair in ("nl-az", "az-lt", "lt-nl")]
@@ -65,5 +66,6 @@ def served(path: Path, lines: list[str], languages: Sequence[str]) -> list[str]:
     """Return the translations of lines by the engine of a server."""
     replies: Queue[Any] = Queue()
     engine = RuntimeEngine(path, 1, 10**7, lambda reply, *_: replies.put(reply), languages)  # type: ignore[arg-type]
-    engine.submit(1, {"call": "translate", "lines": lines, "search": {}})
-    return [line["hypotheses"][0]["text"] for line in replies.get(timeout=120)["lines"]]
+    request = TextRequest().to_message()
+    engine.submit(1, {"call": "translate", "texts": lines, "request": request, "seconds": 100.0})
+    return [text["text"] for text in replies.get(timeout=120)["texts"]]

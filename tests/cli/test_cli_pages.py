@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 from pathlib import Path
+from typing import Literal
 
 import pytest
 from command import Command, files
@@ -11,8 +12,7 @@ from small import folder
 
 import regard as package
 from regard.search import SearchSettings
-from regard.serving.service import ServedHypothesis
-from regard.serving.texts import TextFormat, lay_out
+from regard.text.text_format import TextFormat
 
 PAGE = """<!DOCTYPE html>\r
 <html lang="ko"><head><meta charset="UTF-8"><title>나는 집에 간다</title><style>p {color: red}</style></head>\r
@@ -27,16 +27,12 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder(tmp_path_factory.mktemp("random") / "run", end=3.0)
 
 
-def served(run: Path, text: str, kind: str) -> str:
-    """Translate a page as the server does."""
-    layout = lay_out(text, TextFormat("xml" if kind == "xml" else "html"))
-    results = package.load(run).translate(list(layout.lines), alignments=True)
-    return layout.put([ServedHypothesis(r.text, r.score, (), tuple(r.alignments or ())) for r in results])
-
-
 @pytest.mark.parametrize(("kind", "text"), [("html", PAGE), ("xml", XML)])
-def test_a_page_is_translated_as_by_the_server(regard: Command, run: Path, kind: str, text: str) -> None:
-    expected = served(run, text, kind)
+def test_a_page_is_translated_as_by_the_server(
+    regard: Command, run: Path, kind: Literal["html", "xml"], text: str
+) -> None:
+    (served,) = package.load(run).begin_texts([text], TextFormat(kind)).run()
+    expected = served.text
     assert expected != text, "a test of translation needs one"
     assert expected.count("<") == text.count("<")
     Path(f"page.{kind}").write_text(text, encoding="utf-8", newline="")

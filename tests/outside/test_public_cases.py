@@ -29,7 +29,7 @@ from regard.runtime.engine import Precision, pack_model
 from regard.runtime.engine.runtime_file import runtime_file
 from regard.serving.application import create_app
 from regard.serving.server_settings import ServerSettings
-from regard.serving.texts import TextFormat, lay_out
+from regard.text.text_format import TextFormat, lay_out
 from tests.cli.command import Command
 from tests.runtime.pairs import maker
 from tests.serving.fake import FakeService
@@ -195,7 +195,7 @@ def test_numbers_stay_or_are_missed_aloud(translators: list[AnyTranslator], fram
 def test_no_sentence_of_a_line_is_lost(translators: list[AnyTranslator], row: str) -> None:
     """Hold C1, F21 and F23: every sentence is translated by itself, on the command line as by the server."""
     line = " ".join(SENTENCES[row])
-    assert list(lay_out(line, TextFormat(keeps_spans=False)).lines) == SENTENCES[row]
+    assert list(lay_out(line, TextFormat(), sentences=True).lines) == SENTENCES[row]
     for translator in translators:
         (translation,) = translator.translate(line, keep=False, beam=1)
         assert [part.source.strip() for part in translation.parts] == SENTENCES[row]

@@ -6,13 +6,15 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
 import httpx
+import numpy as np
 
+from regard.attention.alignment import Readings
 from regard.common.errors import LineError, RegardError, UsageError
 from regard.data.copy_tokens import COPY_CHARACTERS
 from regard.serving.replies import line_reply, text_reply
@@ -29,7 +31,7 @@ from regard.serving.service import (
     TextRequest,
 )
 from regard.text.casing import CaseReader
-from regard.text.text_format import lay_out, texts_path
+from regard.text.text_format import TranslatedText, lay_out, stream_text, texts_path
 from regard.text.text_path import PathRules, Request, Wanted
 from regard.text.translation import Translation
 
@@ -65,6 +67,7 @@ class FakeService:
     shares: list[tuple[str, float]] = field(default_factory=list)
     released: threading.Event = field(default_factory=threading.Event)
     copies: str = ""
+    splits_sentences: bool = True
 
     async def check(self) -> None:
         pass
@@ -72,16 +75,18 @@ class FakeService:
     async def translate(
         self, model: str, texts: Sequence[str], request: TextRequest, deadline: float
     ) -> list[ServedText]:
+        request = request.of_model(self.splits_sentences)
         search = request.search
         has_links = search.alignments or request.form.kind != "text"
-        rules = PathRules(READER, self.copies, request.keep or True, Wanted(search.nbest, has_links))
+        wanted = Wanted(search.nbest, has_links, search.attention != "none")
+        rules = PathRules(READER, self.copies, request.keep or True, wanted)
         path = texts_path(texts, request.form, rules, request.sentences, request.code)
         advance: Callable[[], Request] = partial(next, path)
         while True:
             try:
                 asked = advance()
             except StopIteration as stop:
-                return [_served(text_reply(text, None)) for text in stop.value]
+                return [_served(text, search) for text in stop.value]
             own = replace(search, alignments=has_links or asked.links)
             self.calls.append((model, list(asked.lines), own, deadline))
             try:
@@ -90,8 +95,7 @@ class FakeService:
                 advance = partial(path.throw, problem)
 
     async def _decode(self, lines: Sequence[str], search: SearchRequest) -> list[Translation]:
-        if long := [(index, "is too long; shorten it") for index, line in enumerate(lines) if line.lower() == "long"]:
-            raise LineError(*long)
+        _refuse_long(lines)
         for line in lines:
             await self._trouble(line)
         await asyncio.sleep(0)
@@ -101,13 +105,22 @@ class FakeService:
         self, model: str, text: str, request: TextRequest, deadline: float
     ) -> AsyncGenerator[tuple[int, str] | ServedText, None]:
         self.calls.append((model, [text], request.search, deadline))
-        layout = lay_out(text, request.form, sentences=True)
-        for number, line in enumerate(layout.lines):
-            for index, word in enumerate(translation(line).split(" ")):
-                await self._trouble(word.lower())
-                yield number, word if index == 0 else f" {word}"
-        lines = [Translation(translation(line), (), 0.0) for line in layout.lines]
-        yield ServedText(layout.put(lines), (), layout.lines, [_served_line(line_reply(line)) for line in lines])
+        request = request.of_model(self.splits_sentences)
+        parts = stream_text(lay_out(text, request.form, request.sentences), request.code, self._increments)
+        while True:
+            try:
+                number, words = next(parts)
+            except StopIteration as stop:
+                yield _served(stop.value, request.search)
+                return
+            await self._trouble(words.strip().lower())
+            yield number, words
+
+    def _increments(self, line: str) -> Generator[str, None, Translation]:
+        _refuse_long([line])
+        for index, word in enumerate(translation(line).split(" ")):
+            yield word if index == 0 else f" {word}"
+        return self._line(line, SearchRequest())
 
     async def caption(self, model: str, image: bytes, search: SearchRequest, deadline: float) -> ServedLine:
         if not image.startswith(b"\x89PNG"):
@@ -172,13 +185,18 @@ class FakeService:
         words = range(len(line.split()) - code)
         links = ((0, 0),) * code + tuple((word + code, word) for word in words) if search.alignments else None
         tokens = tuple(line.split())
+        weights = {"cross": np.ones((1, 1, 1))}
+        readings = Readings(tokens, (*tokens, "</s>"), (), (), weights, {"cross": "cross"})
         ranked = [
             Translation(
                 translation(line) if rank == 0 else f"{translation(line)}{rank}",
                 tokens,
                 -0.5 - rank,
                 links,
+                readings if search.attention != "none" else None,
                 is_complete=not ("late" in line and set(line) & set(COPY_CHARACTERS)),
+                ids=tuple(range(len(tokens))),
+                log_probs=(-0.5,) * len(tokens),
             )
             for rank in range(search.nbest)
         ]
@@ -191,8 +209,14 @@ class FakeService:
         )
 
 
-def _served(text: Mapping[str, Any]) -> ServedText:
-    return ServedText(**{**text, "lines": [_served_line(line) for line in text["lines"]]})
+def _refuse_long(lines: Sequence[str]) -> None:
+    if long := [(index, "is too long; shorten it") for index, line in enumerate(lines) if line.lower() == "long"]:
+        raise LineError(*long)
+
+
+def _served(text: TranslatedText, search: SearchRequest) -> ServedText:
+    reply = text_reply(text, list if search.log_probs else None)  # each token is a word
+    return ServedText(**{**reply, "lines": [_served_line(line) for line in reply["lines"]]})
 
 
 def _served_line(line: Mapping[str, Any]) -> ServedLine:

@@ -11,7 +11,6 @@ import pytest
 from fake import Ask, FakeService
 
 from regard.data.copy_tokens import COPY_CHARACTERS
-from regard.serving.service import Overloaded, ServedLine
 from regard.text.text_path import LONG
 
 HELLO = {"q": "hello", "source": "en", "target": "ko"}
@@ -49,7 +48,7 @@ def test_a_list_keeps_its_order_and_its_empty_texts(ask: Ask) -> None:
 def test_every_paragraph_is_translated_and_line_breaks_are_kept(ask: Ask, service: FakeService) -> None:
     text = "First one. Second one.\n\nthird one\n  Fourth one?  \n"
     assert ask("/translate", json={"q": text, "source": "en", "target": "ko"}).json()["translatedText"] == text.upper()
-    assert service.calls[0][1] == ["First one.", "Second one.", "third one", "Fourth one?"]
+    assert service.calls[0][1] == ["First one. Second one.", "third one", "Fourth one?"]
 
 
 def test_auto_tells_the_language(ask: Ask) -> None:
@@ -64,7 +63,7 @@ def test_alternatives_are_whole_texts(ask: Ask) -> None:
     asked = {"q": ["One. Two", "three"], "source": "en", "target": "ko", "alternatives": 2}
     answer = ask("/translate", json=asked).json()
     assert answer["translatedText"] == ["ONE. TWO", "THREE"]
-    assert answer["alternatives"] == [["ONE.1 TWO1", "ONE.2 TWO2"], ["THREE1", "THREE2"]]
+    assert answer["alternatives"] == [["ONE. TWO1", "ONE. TWO2"], ["THREE1", "THREE2"]]
     assert ask("/translate", data={**HELLO, "alternatives": "1"}).json()["alternatives"] == ["HELLO1"]
     html = ask("/translate", json={**HELLO, "q": "<p>hello</p>", "format": "html", "alternatives": 2}).json()
     assert html == {"translatedText": "<p>HELLO</p>", "alternatives": []}
@@ -142,7 +141,7 @@ def test_functions_that_are_not_offered_say_so(ask: Ask, path: str) -> None:
 def test_placeholders_of_plain_text_are_kept(ask: Ask, service: FakeService) -> None:
     text = "Open {name} in [X8X] now.\n\nno span here. Go on\n%s"
     answer = ask("/translate", json={"q": text, "source": "en", "target": "ko"}).json()["translatedText"]
-    assert service.calls[-1][1] == ["Open in now.", "no span here.", "Go on"]
+    assert [call[1] for call in service.calls] == [["no span here. Go on"], ["Open in now."]]
     assert answer == "OPEN {name} IN [X8X] NOW.\n\nNO SPAN HERE. GO ON\n%s"
     whole = ask(
         "/v2/translate", json={"text": ["{a} b"], "source_lang": "EN", "target_lang": "KO", "split_sentences": "0"}
@@ -154,7 +153,7 @@ def test_what_the_servers_patterns_match_is_kept(make_ask: Callable[..., Ask], s
     ask = make_ask(keep=("Foobar( Suite)?", r"[A-Z]-\d+"))
     text = ask("/translate", json={"q": "Open Foobar Suite b-7 B-7", "source": "en", "target": "ko"}).json()
     assert text["translatedText"] == "OPEN Foobar Suite B-7 B-7"
-    assert service.calls[-1][1] == ["Open b-7"]
+    assert service.calls[0][1] == ["Open b-7"]
 
 
 def test_patterns_are_compared_in_nfc(make_ask: Callable[..., Ask], service: FakeService) -> None:
@@ -197,33 +196,16 @@ def test_lines_whose_numbers_are_lost_are_translated_around_them(ask: Ask, servi
         ["since 2026", "till 2027 or 2027", f"{first} till 2027, 30 or 40"],
         ["till 2027"],  # between tags, which word links put back
         [f"till{first} or{second}"],
-        ["till, or"],
-        ["till"],
+        ["till, or", "till"],
     ]
     whole = ask("/translate", json={"q": "till 2027", "source": "en", "target": "ko", "format": "html"}).json()
     assert whole["translatedText"] == "TILL 2026", "markup is translated once"
     nothing_else = ask("/translate", json={"q": "2027, 2027", "source": "en", "target": "ko"}).json()
     assert nothing_else["translatedText"] == "2027, 2027"
-    long = "fine line\n" * (LONG // 10) + "till 2027"
+    long = "fine words " * (LONG // 10) + "till 2027"
     calls = len(service.calls)
     assert "TILL 2026" in ask("/translate", json={"q": long, "source": "en", "target": "ko"}).json()["translatedText"]
-    assert len(service.calls) == calls + 1, "long texts are translated once"
-
-
-def test_a_retry_that_fails_leaves_the_first_translations(ask: Ask, service: FakeService) -> None:
-    translate, calls = service.translate, 0
-
-    async def overloaded_later(*arguments: Any) -> list[ServedLine]:
-        nonlocal calls
-        calls += 1
-        if calls > 1:
-            raise Overloaded(7)
-        return await translate(*arguments)
-
-    service.translate = overloaded_later  # type: ignore[method-assign]
-    answer = ask("/translate", json={"q": ["fine", "till 2027"], "source": "en", "target": "ko"})
-    assert (answer.status_code, answer.json()["translatedText"]) == (200, ["FINE", "TILL 2026"])
-    assert calls == 3, "both ways to translate again were tried"
+    assert len(service.calls) == calls + 1, "long lines are translated once"
 
 
 @pytest.mark.parametrize("beside", ["2027 long", "30 long 2027", "long {a} 2027"])

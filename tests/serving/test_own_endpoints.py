@@ -11,10 +11,10 @@ from typing import Any
 
 import httpx
 import pytest
-from fake import KOREAN, Ask, FakeService
+from fake import Ask, FakeService
 from starlette.types import Message
 
-from regard.serving.service import ExplanationRequest, ServedModel
+from regard.serving.service import ExplanationRequest
 from regard.serving.streaming import EventStream, event
 
 PNG = b"\x89PNG\r\n\x1a\n and so on"
@@ -45,22 +45,17 @@ def test_a_plain_translation_is_short(ask: Ask) -> None:
     ]
 
 
-@pytest.mark.parametrize("asked", [{}, {"format": "html"}, {"stream": True}])
+@pytest.mark.parametrize("asked", [{"scores": True}, {"format": "html"}])
 def test_a_model_of_several_sentences_a_line_gets_lines_whole(
     ask: Ask, service: FakeService, asked: dict[str, Any]
 ) -> None:
-    service.models = {
-        "ko-en": KOREAN,
-        "en-ko": ServedModel("en-ko", "translation", (("en", "ko"),), splits_sentences=False),
-    }
-    texts = ["One two. Three.\nFour five. Six.", "하나. 둘."]
-    answer = ask("/v1/translate", json={"text": texts[0], "source": "en", "target": "ko", **asked})
-    assert answer.status_code == 200
-    sent = [line for _, lines, *_ in service.calls for line in lines]
-    assert sent == ([" ".join(texts[0].split())] if "format" in asked else texts[0].split("\n"))
-    service.calls.clear()
-    assert ask("/v1/translate", json={"text": texts[1], "source": "ko", "target": "en", **asked}).status_code == 200
-    assert [line for _, lines, *_ in service.calls for line in lines] == ["하나.", "둘."]
+    text = "One two. Three.\nFour five. Six."
+    body = {"text": text, "source": "en", "target": "ko", **asked}
+    counts = list[int]()
+    for service.splits_sentences in (True, False):
+        assert ask("/v1/translate", json=body).status_code == 200
+        counts.append(len(service.calls[-1][1]))
+    assert counts == [4, 1 if "format" in asked else 2]
 
 
 def test_lines_show_what_was_asked_for(ask: Ask, service: FakeService) -> None:
@@ -112,7 +107,7 @@ def test_models_are_chosen_by_name_or_pair(ask: Ask) -> None:
         ({"nbest": 3, "beam": 2}, "`nbest`: wanted 1 to the beam (2), got 3; lower it, or widen the beam"),
         ({"nbest": 3, "beam": 2, "target": "en"}, "`nbest`: wanted 1 to the beam (2), got 3"),
         ({"nbest": 100, "beam": 1, "text": ["", " "]}, "`nbest`: wanted 1 to the beam (1), got 100"),
-        ({"text": "Short. Long", "target": "ko"}, "text 1, sentence 2 is too long; shorten it"),
+        ({"text": "Short.\nLong", "target": "ko"}, "text 1, line 2 is too long; shorten it"),
     ],
 )
 def test_wrong_parameters_are_named(ask: Ask, asked: dict[str, Any], sentence: str) -> None:
@@ -135,6 +130,10 @@ def test_a_stream_ends_with_the_whole(ask: Ask, service: FakeService) -> None:
 
 def test_errors_of_a_stream(ask: Ask) -> None:
     asked = {"source": "en", "target": "ko", "stream": True}
+    long = ask("/v1/translate", json={**asked, "text": "long"})
+    assert (long.status_code, long.json()["detail"]) == (400, "text 1, line 1 is too long; shorten it")
+    (_, error) = events(ask("/v1/translate", json={**asked, "text": ["fine", "\nlong"]}))
+    assert (error[0], error[1]["detail"]) == ("error", "text 2, line 1 is too long; shorten it")
     early = ask("/v1/translate", json={**asked, "text": "overload"})
     assert (early.status_code, early.headers["retry-after"]) == (503, "7")
     late = events(ask("/v1/translate", json={**asked, "text": "fine overload"}))

@@ -13,6 +13,7 @@ import signal
 import warnings
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
+from queue import Queue
 from typing import Any
 
 import httpx
@@ -29,18 +30,25 @@ from regard.pipeline import RuntimeTranslator, export_cache, load_captioner
 from regard.runtime import native
 from regard.runtime.engine import pack_model
 from regard.runtime.engine.runtime_file import runtime_file
-from regard.serving import engine_pool
+from regard.serving import engine_pool, runtime_engine
 from regard.serving.application import create_app
 from regard.serving.engine_pool import Backlog, EnginePool
 from regard.serving.engine_process import EngineDied
 from regard.serving.process_service import ProcessService, ServiceSettings
 from regard.serving.raw_json import json_pieces
+from regard.serving.runtime_engine import RuntimeEngine
 from regard.serving.runtime_explanation import Explainer
 from regard.serving.server_settings import ServerSettings
-from regard.serving.service import DeadlineExceeded, ExplanationRequest, Overloaded, Pair, SearchRequest
+from regard.serving.service import (
+    DeadlineExceeded,
+    ExplanationRequest,
+    Overloaded,
+    Pair,
+    SearchRequest,
+    ServedLine,
+    TextRequest,
+)
 from tests.runtime.pairs import maker
-from tests.script_model import LINES, write_model
-from tests.script_model import SENTENCES as SCRIPT_SENTENCES
 
 if (problem := native.why_unavailable()) is not None:
     pytest.skip(f"no C library on this machine: {problem}", allow_module_level=True)
@@ -86,9 +94,20 @@ def served(paths: list[Path], use: Use, languages: Sequence[Pair] = (("ko", "en"
         return asyncio.run(run())
 
 
+async def lines_of(
+    service: ProcessService,
+    lines: Sequence[str],
+    search: SearchRequest = SEARCH,
+    model: str = "ko-en",
+    deadline: float = DEADLINE,
+) -> list[ServedLine]:
+    """Have lines translated, each as a text."""
+    return [text.lines[0] for text in await service.translate(model, lines, TextRequest(search), deadline)]
+
+
 def test_calls_at_the_same_time_get_what_they_would_get_alone(file: Path) -> None:
     translator = RuntimeTranslator(file)
-    sentences = [*SENTENCES, "나는\u00a0집에 \u200b 간다"]
+    sentences = [*SENTENCES, "나는\u00a0집에 \u200b 간다", "Press F5 and {a} 2026"]
     searches = [
         SearchRequest(beam=1),
         SearchRequest(beam=4, nbest=2),
@@ -96,47 +115,20 @@ def test_calls_at_the_same_time_get_what_they_would_get_alone(file: Path) -> Non
     ]
 
     async def use(service: ProcessService) -> Any:
-        return await asyncio.gather(
-            *(service.translate("ko-en", sentences, search, DEADLINE) for search in searches * 3)
-        )
+        return await asyncio.gather(*(lines_of(service, sentences, search) for search in searches * 3))
 
     results, _ = served([file], use)
     for search, lines in zip(searches * 3, results, strict=True):
         options = {"beam": search.beam, "nbest": search.nbest, "alignments": search.alignments}
-        expected = translator.translate(sentences, **options)
+        expected = translator.begin(sentences, **options).run()
         assert [line.hypotheses[0].text for line in lines] == [translation.text for translation in expected]
         assert [line.hypotheses[0].score for line in lines] == pytest.approx(
             [translation.score for translation in expected], abs=1e-5
         )
+        assert [line.warnings for line in lines] == [list(translation.notes) for translation in expected]
         assert [line.hypotheses[0].alignments for line in lines] == [translation.alignments for translation in expected]
         assert all(len(line.hypotheses) == search.nbest for line in lines)
         assert all(bool(line.hypotheses[0].attention) == (search.attention == "cross") for line in lines)
-
-
-def test_two_sentences_of_a_script_are_translated_by_themselves(tmp_path: Path) -> None:
-    """The translation of a line is those of its sentences, which the server is asked for one by one."""
-    _, file = write_model(tmp_path)
-
-    async def use(service: ProcessService) -> list[list[str]]:
-        transport = httpx.ASGITransport(create_app(service, ServerSettings()))
-        async with httpx.AsyncClient(transport=transport, base_url="http://localhost", timeout=60) as client:
-
-            async def texts(path: str, name: str, lines: list[str]) -> list[str]:
-                answer = await client.post(path, json={name: lines, "source": "ko", "target": "en"})
-                assert answer.status_code == 200, answer.text
-                if path == "/translate":
-                    return list(answer.json()["translatedText"])
-                return [row["text"] for row in answer.json()["translations"]]
-
-            sentences = [sentence for pair in SCRIPT_SENTENCES for sentence in pair]
-            doors = [("/translate", "q"), ("/v1/translate", "text")]
-            return [await texts(*door, lines) for door in doors for lines in (LINES, sentences)]
-
-    (whole, single, own_whole, own_single), _ = served([file], use)
-    pairs = [*zip(single[::2], single[1::2], strict=True)]
-    assert [text.replace(" ", "") for text in whole] == ["".join(pair).replace(" ", "") for pair in pairs]
-    assert (own_whole, own_single) == (whole, single)
-    assert all(first and second for first, second in pairs)
 
 
 NEIGHBOURS = (
@@ -201,11 +193,61 @@ def test_a_translation_does_not_depend_on_the_texts_beside_it(tmp_path: Path, co
 
 
 def test_words_arrive_as_they_are_decoded(file: Path) -> None:
-    async def use(service: ProcessService) -> list[str]:
-        return [words async for words in service.stream("ko-en", SENTENCES[0], DEADLINE)]
+    async def use(service: ProcessService) -> Any:
+        return [part async for part in service.stream("ko-en", SENTENCES[0], TextRequest(), DEADLINE)]
 
-    words, _ = served([file], use)
-    assert "".join(words) == RuntimeTranslator(file).translate(SENTENCES[0], beam=1)[0].text
+    (*parts, whole), _ = served([file], use)
+    assert "".join(words for _, words in parts) == whole.text
+    assert whole.text == RuntimeTranslator(file).translate(SENTENCES[0], beam=1)[0].text
+
+
+def test_a_stream_restores_spans_and_capitals_and_ends_with_doubt_and_warnings(tmp_path: Path) -> None:
+    path = write_file(tmp_path / "ko-en.regard", copy_tokens=2)
+    lines = ["I GO {0} HOME", "Press F5 2026"]
+
+    async def use(service: ProcessService) -> list[str]:
+        transport = httpx.ASGITransport(create_app(service, ServerSettings(deadline=DEADLINE)))
+        async with httpx.AsyncClient(transport=transport, base_url="http://localhost", timeout=DEADLINE) as client:
+            asked = {"text": "\n".join(lines), "source": "ko", "target": "en", "stream": True}
+            return (await client.post("/v1/translate", json=asked)).text.split("\n")
+
+    sent, _ = served([path], use)
+    *deltas, result = [json.loads(line.removeprefix("data: ")) for line in sent if line.startswith("data: ")]
+    streamed = ["".join(item["delta"] for item in deltas if item["line"] == number) for number in range(len(lines))]
+    (translation,) = RuntimeTranslator(path).translate(lines[0], beam=1)
+    assert streamed[0] == translation.text == translation.text.upper()
+    assert "{0}" in streamed[0]
+    (whole,) = result["translations"]
+    assert (whole["text"], whole["doubtful"]) == ("\n".join(streamed), True)
+    assert ["lacks 'F5', '2026' of its source" in warning for warning in whole["warnings"]] == [True]
+
+
+@pytest.mark.parametrize("is_late", [False, True])
+def test_a_text_is_translated_again_only_in_the_first_half_of_its_time(
+    file: Path, monkeypatch: pytest.MonkeyPatch, is_late: bool
+) -> None:
+    times = [0.0, 51.0 if is_late else 49.0]
+    monkeypatch.setattr(runtime_engine, "monotonic", lambda: times.pop(0) if len(times) > 1 else times[0])
+    replies: Queue[Any] = Queue()
+    engine = RuntimeEngine(file, 1, 10**7, lambda reply, *_: replies.put(reply))  # type: ignore[arg-type]
+    request = TextRequest().to_message()
+    engine.submit(1, {"call": "translate", "texts": ["Press F5 2026"], "request": request, "seconds": 100.0})
+    (text,) = replies.get(timeout=DEADLINE)["texts"]
+    assert ("2026" in text["text"], bool(text["lines"][0]["warnings"])) == (not is_late, is_late)
+
+
+def test_a_model_of_several_sentences_a_line_gets_lines_whole(tmp_path: Path) -> None:
+    run = folder(tmp_path / "run", end=0.5)
+    change_settings(run, search={"split": "off"})
+    text = "I go home. You read a book!\nI was eating bread"
+
+    async def use(service: ProcessService) -> Any:
+        (whole,) = await service.translate("run", [text], TextRequest(sentences=True), DEADLINE)
+        parts = [part async for part in service.stream("run", text, TextRequest(sentences=True), DEADLINE)]
+        return whole, parts[-1]
+
+    results, _ = served([run], use, precision="float32")
+    assert [result.sources for result in results] == [text.split("\n")] * 2
 
 
 @pytest.mark.parametrize("processes", [pytest.param(1, marks=pytest.mark.slow), 2])
@@ -213,10 +255,7 @@ def test_a_killed_process_loses_no_call(file: Path, processes: int) -> None:
     expected = [translation.text for translation in RuntimeTranslator(file).translate(SENTENCES, beam=5)]
 
     async def use(service: ProcessService) -> Any:
-        calls = [
-            asyncio.create_task(service.translate("ko-en", SENTENCES * 20, SearchRequest(beam=5), DEADLINE))
-            for _ in range(20)
-        ]
+        calls = [asyncio.create_task(lines_of(service, SENTENCES * 20, SearchRequest(beam=5))) for _ in range(20)]
         lines = 20 * 20 * len(SENTENCES)
         await wait_until_async(lambda: service.backlog["ko-en"][0] == lines, "all calls are with the processes")
         victim = service.pids[0]
@@ -241,7 +280,7 @@ def test_a_call_that_kills_is_given_up(file: Path) -> None:
 
         killer = asyncio.create_task(kill())
         try:
-            await service.translate("ko-en", SENTENCES * 500, SearchRequest(beam=20), DEADLINE)
+            await lines_of(service, SENTENCES * 500, SearchRequest(beam=20))
         except RegardError as problem:
             return str(problem), service.is_ready
         finally:
@@ -349,7 +388,7 @@ def test_answers_that_are_too_large_are_refused_before_the_work(file: Path) -> N
         line = " ".join(SENTENCES)
         for search in (SearchRequest(nbest=100, log_probs=True), SearchRequest(attention="all", nbest=5, beam=5)):
             with pytest.raises(UsageError, match="`answer_limit` is 100,000"):
-                await service.translate("ko-en", [line] * 8, search, DEADLINE)
+                await lines_of(service, [line] * 8, search)
         with pytest.raises(UsageError, match="answer_limit"):
             await service.explain("ko-en", line, ExplanationRequest(nbest=100), DEADLINE)
         with pytest.raises(UsageError, match="answer_limit"):  # the search of a prefix is recorded
@@ -358,7 +397,7 @@ def test_answers_that_are_too_large_are_refused_before_the_work(file: Path) -> N
             *(service.explain("ko-en", SENTENCES[0], ExplanationRequest(), DEADLINE) for _ in range(20))
         )
         assert len({b"".join(explanation.pieces) for explanation in short}) == 1
-        assert len(await service.translate("ko-en", [line] * 8, SEARCH, DEADLINE)) == 8
+        assert len(await lines_of(service, [line] * 8)) == 8
 
     served([file], use, answer_limit=100_000)
 
@@ -366,9 +405,9 @@ def test_answers_that_are_too_large_are_refused_before_the_work(file: Path) -> N
 def test_a_deadline_frees_the_place_of_a_call(file: Path) -> None:
     async def use(service: ProcessService) -> Any:
         with pytest.raises(DeadlineExceeded, match=r"0\.01 seconds"):
-            await service.translate("ko-en", SENTENCES * 2000, SearchRequest(beam=20), 0.01)
+            await lines_of(service, SENTENCES * 2000, SearchRequest(beam=20), deadline=0.01)
         assert service.backlog == {"ko-en": (0, 0)}
-        return await service.translate("ko-en", SENTENCES[:1], SEARCH, DEADLINE)
+        return await lines_of(service, SENTENCES[:1])
 
     lines, _ = served([file], use)
     assert len(lines) == 1
@@ -376,24 +415,24 @@ def test_a_deadline_frees_the_place_of_a_call(file: Path) -> None:
 
 def test_a_call_that_is_left_is_cancelled(file: Path) -> None:
     async def use(service: ProcessService) -> Any:
-        call = asyncio.create_task(service.translate("ko-en", SENTENCES * 2000, SearchRequest(beam=20), DEADLINE))
+        call = asyncio.create_task(lines_of(service, SENTENCES * 2000, SearchRequest(beam=20)))
         await wait_until_async(lambda: service.backlog["ko-en"][0], "the call is with the process")
         call.cancel()
         with pytest.raises(asyncio.CancelledError):
             await call
-        async for _ in service.stream("ko-en", SENTENCES[0], DEADLINE):
+        async for _ in service.stream("ko-en", SENTENCES[0], TextRequest(), DEADLINE):
             break
-        return await service.translate("ko-en", SENTENCES[:1], SEARCH, DEADLINE)
+        return await lines_of(service, SENTENCES[:1])
 
     assert served([file], use)[0]
 
 
 def test_what_has_no_room_is_refused(file: Path) -> None:
     async def use(service: ProcessService) -> Any:
-        first = asyncio.create_task(service.translate("ko-en", SENTENCES * 3, SEARCH, DEADLINE))
+        first = asyncio.create_task(lines_of(service, SENTENCES * 3))
         await asyncio.sleep(0)
         with pytest.raises(Overloaded) as caught:
-            await service.translate("ko-en", SENTENCES, SEARCH, DEADLINE)
+            await lines_of(service, SENTENCES)
         return await first, caught.value.retry_after
 
     (lines, retry_after), _ = served([file], use, most_lines=3)
@@ -415,14 +454,14 @@ def test_a_call_that_could_not_be_done_in_time_is_refused() -> None:
 def test_options_and_lines_that_are_refused(file: Path) -> None:
     async def use(service: ProcessService) -> None:
         with pytest.raises(UsageError, match="beam: wanted 1 to 250"):
-            await service.translate("ko-en", SENTENCES, SearchRequest(beam=1000), DEADLINE)
+            await lines_of(service, SENTENCES, SearchRequest(beam=1000))
         with pytest.raises(UsageError, match="nbest"):
-            await service.translate("ko-en", SENTENCES, SearchRequest(beam=2, nbest=3), DEADLINE)
+            await lines_of(service, SENTENCES, SearchRequest(beam=2, nbest=3))
         with pytest.raises(LineError) as caught:
-            await service.translate("ko-en", ["x", "y" * 200_000], SEARCH, DEADLINE)
+            await lines_of(service, ["x", "y" * 200_000])
         assert caught.value.problems[0][0] == 1
         with pytest.raises(UsageError, match="'other': there is none of this name; there are ko-en"):
-            await service.translate("other", SENTENCES, SEARCH, DEADLINE)
+            await lines_of(service, SENTENCES, model="other")
         with pytest.raises(UsageError, match="ask a model of images"):
             await service.caption("ko-en", b"", SEARCH, DEADLINE)
 
@@ -523,11 +562,11 @@ def test_a_changed_file_is_loaded_while_calls_go_on(tmp_path: Path) -> None:
         async def texts() -> list[str]:
             return [
                 line.hypotheses[0].text
-                for line in await service.translate("model", SENTENCES, SearchRequest(beam=3), DEADLINE)
+                for line in await lines_of(service, SENTENCES, SearchRequest(beam=3), model="model")
             ]
 
         before = await texts()
-        long = asyncio.create_task(service.translate("model", SENTENCES * 100, SearchRequest(beam=3), DEADLINE))
+        long = asyncio.create_task(lines_of(service, SENTENCES * 100, SearchRequest(beam=3), model="model"))
         await wait_until_async(lambda: service.backlog["model"][0], "the call is with the process")
         shutil.copy(other, tmp_path / "beside")
         os.replace(tmp_path / "beside", path)
@@ -653,7 +692,7 @@ def test_a_folder_is_served_as_it_is_whatever_was_changed(tmp_path: Path, export
     save_alignment(run, {**HEAD, "head": 0})
 
     async def state_of(service: ProcessService) -> Any:
-        lines = await service.translate("run", SENTENCES, SEARCH, DEADLINE)
+        lines = await lines_of(service, SENTENCES, model="run")
         return service.models["run"], service.detect("I go home"), lines
 
     async def use(service: ProcessService) -> Any:
@@ -714,9 +753,9 @@ def test_folders_are_exported_once_and_captioners_run_on_pytorch(tmp_path: Path,
     )
 
     async def use(service: ProcessService) -> Any:
-        lines = await service.translate("first", SENTENCES[:2], SEARCH, DEADLINE)
+        lines = await lines_of(service, SENTENCES[:2], model="first")
         with pytest.raises(UsageError, match="ask a model of text"):
-            await service.translate("images", SENTENCES[:1], SEARCH, DEADLINE)
+            await lines_of(service, SENTENCES[:1], model="images")
         with pytest.raises(RegardError, match="image"):
             await service.caption("images", b"no image", SEARCH, DEADLINE)
         content = image_bytes()

@@ -198,6 +198,29 @@ def test_a_refused_or_late_retry_leaves_the_first_translation() -> None:
     assert refused.text == "at 2 now"
 
 
+def test_lines_are_translated_again_after_all_first_tries() -> None:
+    """What is said of a refused retry belongs to its line alone."""
+
+    def decode(request: Request) -> list[Translation]:
+        if request.is_retry:
+            raise LineError((0, "is too long"))
+        return [Translation(line.replace("20", "2"), (), 0.0) for line in request.lines]
+
+    results = run_path(_path(["at 20 now", "<b>one</b> two {b} {c}"]), decode)
+    assert [result.text for result in results] == ["at 2 now", "<b>one</b> two {b} {c}"]
+
+
+def test_spans_are_compared_in_whole_lines() -> None:
+    """What stands around a span that was taken out makes no span together."""
+
+    def decode(request: Request) -> list[Translation]:
+        return [Translation(line.replace("()", ""), (), 0.0) for line in request.lines]
+
+    (result,) = run_path(_path(['they walked(<x id="0"/> --keep=3)']), decode)
+    assert result.notes == ()
+    assert result.text.startswith("they walked")
+
+
 def test_an_error_of_a_line_has_its_number() -> None:
     def decode(request: Request) -> list[Translation]:
         raise LineError((request.lines.index("bad"), "is too long"))

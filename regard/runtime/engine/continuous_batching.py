@@ -294,10 +294,12 @@ class Scheduler:
         Room for less than a quarter of the rows is not worth a separate first step, but for a call that has none.
         """
         admitted = list[_Sentence]()
-        if not any(call.waiting for call in joint.calls):
+        calls = [call for other in self._decodings for call in other.calls]
+        taken = sum(call.open_rows for call in calls if call.settings.beam <= self._limits.rows)
+        is_worth_it = self._limits.rows - taken >= self._limits.rows // 4
+        if not any(call.waiting and (is_worth_it or not call.open_rows) for call in joint.calls):
             return admitted
         room = _Room(self._limits, [sentence for other in self._decodings for sentence in other.sentences.values()])
-        is_worth_it = room.rows >= self._limits.rows // 4
         while (
             (call := self._neediest(room)) is not None and call in joint.calls and (is_worth_it or not call.open_rows)
         ):

@@ -40,7 +40,7 @@ def compare(browser: Any, file: Path, lines: list[str], references: list[str], m
     files = (native.wasm_file().read_bytes(), file.read_bytes())
     page.evaluate(OPEN, [base64.b64encode(content).decode() for content in files])
     for beam in BEAMS:
-        start, found, chosen = time.perf_counter(), list[Any](), {"beam": beam, "minLength": min_length}
+        start, found, chosen = time.perf_counter(), list[Any](), {"beam": beam, "minLength": min_length, "keep": False}
         for first in range(0, len(lines), TOGETHER):
             found += page.evaluate(TRANSLATE, [lines[first : first + TOGETHER], chosen])
         seconds = time.perf_counter() - start

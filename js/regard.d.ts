@@ -44,9 +44,9 @@ export interface TranslateOptions extends Options {
   prefixes?: Prefix[];
   /**
    * Whether placeholders, tags, addresses and the like of a line come back unchanged, and capitals, titles and labels with mnemonics are
-   * read in letters that the model knows; true by default. A line with a prefix is translated as it is. With `nbest` above 1 or
-   * `alignments` one or two spans are kept, by copy tokens, and nothing is tried again; so with `attention`, `states` or `trace`,
-   * with which the letters and marks of a line stay as they are, too.
+   * read in letters that the model knows; true by default. A line with a prefix of text is translated as it is. With `nbest` above 1 or
+   * `alignments` one or two spans are kept, by copy tokens, and nothing is tried again; so with `attention`, `states`, `trace` or token
+   * ids as prefix, with which the letters and marks of a line stay as they are, too.
    */
   keep?: boolean;
 }

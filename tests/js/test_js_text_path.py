@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 import warnings
 from collections.abc import Callable, Sequence
@@ -165,6 +166,18 @@ def test_constraints_of_one_line_leave_the_others(node: str, wasm: Path, make: C
     prefixes = [item.prefix for item in constraints]
     answers = run(node, wasm, model, lines=lines, options={"prefixes": prefixes})["answers"]
     assert_equal(lines, answers, translations_of(model, lines, constraints=constraints))
+
+
+def test_a_hypothesis_goes_on_with_its_spans(node: str, wasm: Path, make: Callable[..., Path]) -> None:
+    """What a page continues from a word has copy tokens as the hypothesis had them."""
+    model, line = make(copy_tokens=24), "나는 {name} 집에 간다"
+    (shown,) = run(node, wasm, model, lines=[line], options={"attention": "cross"})["answers"]
+    for size in (1, len(shown["ids"]) - 1):
+        options = {"prefixes": [shown["ids"][:size]]}
+        (answer,) = run(node, wasm, model, lines=[line], options=options)["answers"]
+        assert answer["ids"][:size] == shown["ids"][:size]
+        assert answer["text"].count("{name}") == 1
+        assert not re.search("[\U000f1900-\U000f1917]", answer["text"])
 
 
 def test_links_count_the_words_of_the_line_as_it_was_given(node: str, wasm: Path, make: Callable[..., Path]) -> None:

@@ -207,20 +207,24 @@ export class Translator {
    * Translate a line, or an array of lines; returns an array. Throws an Error if a line cannot be translated.
    * The option `prefix`, text or token ids, is what the translation begins with; `prefixes` has one for each line.
    * What is not language comes back unchanged, capitals are read in letters that the model knows, and labels without their
-   * mnemonics; a line with a prefix is read as it is, and so are all with `keep: false`.
+   * mnemonics; a line with a prefix of text is read as it is, and so are all with `keep: false`. With token ids, which come from
+   * a hypothesis, and in figures a line has copy tokens alone.
    */
   translate(text, { prefix, prefixes, keep = true, ...options } = {}) {
     const lines = Array.isArray(text) ? text : [text];
     lines.forEach(encoded); // what is no text is refused
-    const beginnings = this.#beginnings(prefixes ?? (prefix === undefined ? null : lines.map(() => prefix)), lines.length);
+    const given = prefixes ?? (prefix === undefined ? null : lines.map(() => prefix)), beginnings = this.#beginnings(given, lines.length);
     const { nbest = this.options().nbest, alignments, attention = "none", states, trace } = options;
-    const isShown = Boolean(attention !== "none" || states || trace);
-    const rules = { copies: this.copies, reader: this.#reader, isShown, hasLinks: Boolean(alignments) && !isShown, isFirst: nbest > 1 || Boolean(alignments) };
-    const paths = lines.map((line, n) => linePath(line, { ...rules, isRaw: !keep || beginnings?.[n].length > 0 }));
+    const isFigure = Boolean(attention !== "none" || states || trace);
+    const rules = { copies: this.copies, reader: this.#reader, hasLinks: Boolean(alignments) && !isFigure, isFirst: nbest > 1 || Boolean(alignments) };
+    const paths = lines.map((line, n) => {
+      const isBegun = beginnings?.[n].length > 0, isOfText = typeof given?.[n] === "string";
+      return linePath(line, { ...rules, isRaw: !keep || (isBegun && isOfText), isShown: isFigure || isBegun });
+    });
     return translateAlong(paths, (texts, owners, links) => {
       const chosen = links && this.layers.some(({ role }) => role === "cross") ? { ...options, alignments: true } : options;
       const translations = this.#decode(texts, beginnings && owners.map((n) => beginnings[n]), chosen, owners);
-      return isShown ? translations : translations.map((translation, i) => withGivenWords(translation, texts[i]));
+      return isFigure ? translations : translations.map((translation, i) => withGivenWords(translation, texts[i]));
     });
   }
 

@@ -67,6 +67,7 @@ def patterns() -> dict[str, str | re.Pattern[str]]:
     """Return the patterns that JavaScript has, too, by name."""
     from regard.data import copy_tokens, given_words, letter_case, sentence_marks, sentences, spans, text
     from regard.text import casing, mnemonics
+    from regard.text.markup import document, projection
 
     return {
         "spans": spans._PATTERN,
@@ -94,6 +95,9 @@ def patterns() -> dict[str, str | re.Pattern[str]]:
         "labelEnd": mnemonics._SENTENCE_END,
         "letter": mnemonics._LETTER,
         "noLatin": mnemonics._NO_LATIN,
+        "atom": document._ATOM,
+        "escapedBreak": document._ESCAPED_BREAK,
+        "separatedNumber": projection._NUMBER,
     }
 
 
@@ -101,6 +105,7 @@ def values() -> dict[str, Any]:
     """Return the other values that JavaScript has, too, by name, as JSON holds them."""
     from regard.data import copy_tokens, letter_case, spans
     from regard.text import casing, mnemonics, protected_line
+    from regard.text.markup import document, elements, projection, tagged_sentence
 
     return {
         "KEPT": sorted(spans.KEPT - {"own"}),
@@ -120,6 +125,12 @@ def values() -> dict[str, Any]:
         "GREEK_DROPPED": "".join(map(chr, letter_case._Greek._DROPPED)),
         "TITLE_LETTERS": title_letters(),
         "LETTER_CASES": letter_cases(),
+        "PUNCTUATION": sorted({*tagged_sentence._PUNCTUATION}),
+        "CLOSING": sorted(document._CLOSING),
+        "ENDS": sorted(projection._ENDS),
+        "LINE_TAGS": sorted(elements.LINE_TAGS),
+        "MOST_WORDS": document._MOST_WORDS,
+        "LONGEST_WHOLE": document._LONGEST,
     }
 
 

@@ -13,15 +13,18 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from tests.text.test_mnemonics import TEXT
 
+from regard.data.copy_tokens import COPIED, COPY_CHARACTERS, Copies, copied_spans, with_copies
 from regard.data.letter_case import letter_case
-from regard.data.spans import find_spans, spans_note
+from regard.data.spans import KEPT_ON_RETRY, find_spans, spans_note
+from regard.text.aligned_line import AlignedLine
 from regard.text.casing import CaseReader
 from regard.text.mnemonics import insert_mnemonic, strip_mnemonic
+from regard.text.protected_line import protect_line
 from tests.cli.labels import labels
 from tests.data.test_letter_case import LETTERS, generated
 from tests.data.test_spans import LINES as SPANS
+from tests.text.test_mnemonics import TEXT
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
@@ -45,6 +48,35 @@ TITLES = [
     "'S AVONDS SLAAPT IJS. 'T IJS SMELT",
     "HELLO 🙂 WORLD… THIS, THAT",
 ]
+TAGS = [
+    *(" ", " ", " ", "the ", "house", "red ", "(big) ", "12", ", ", ". ", "“", "”", "집을", "& ", "< ", "é", "\n"),
+    *(
+        "<b>",
+        "</b>",
+        "<i>",
+        "</i>",
+        "<b> ",
+        " </b>",
+        "<br/>",
+        "<x id='1'/>",
+        "<p>",
+        "</p>",
+        "</q>",
+        '<a href="x y">',
+        "</a>",
+    ),
+    *(
+        "<u translate='no'>",
+        "</u>",
+        "<i class='notranslate'>",
+        "<sup>2</sup>",
+        "<b>3</b>",
+        "<i>…</i>",
+        '<s k="v>',
+        "&lt;b&gt;",
+    ),
+]
+"""Parts of lines with tags."""
 LABELS = [
     *(
         "_File",
@@ -102,6 +134,42 @@ def encode(text: str) -> list[int]:
     return ids
 
 
+def tagged_lines() -> list[tuple[str, list[tuple[str, list[tuple[int, int]] | None]]]]:
+    """Return lines with tags and other spans, and made-up translations of their parts, with links or without."""
+    draw = random.Random(4)
+    found = [span for kind, spans in SPANS.items() if kind != "tag" for span in spans]
+    lines = [
+        "".join(draw.choices(TAGS + found, [8] * len(TAGS) + [1] * len(found), k=draw.randint(3, 24)))
+        for _ in range(2000)
+    ]
+    tagged = list[tuple[str, list[tuple[str, list[tuple[int, int]] | None]]]]()
+    for line in lines:
+        protected = protect_line(line, sentences=False, kinds=KEPT_ON_RETRY)
+        if protected is None or any("\u200b" in part for part in protected.lines):
+            continue
+        tagged.append((line, [translation_of(part, draw) for part in protected.lines]))
+    return tagged
+
+
+def copied_lines(draw: random.Random) -> list[tuple[str, str]]:
+    """Return lines with spans, and made-up translations with copy characters."""
+    found = [span for kind, spans in SPANS.items() if kind in COPIED for span in spans]
+    sources = [
+        "".join(draw.choices([*found, "집 ", " go ", "을 ", "(", ". "], k=draw.randint(1, 7))) for _ in range(1500)
+    ]
+    texts = [*COPY_CHARACTERS[:3], *COPY_CHARACTERS[:3], "집", "go", " ", " ", "(", ".", "家"]
+    return [
+        (line, "".join(draw.choices(texts, k=draw.randint(1, 9))).strip()) for line in sources if copied_spans(line)
+    ]
+
+
+def translation_of(part: str, draw: random.Random) -> tuple[str, list[tuple[int, int]] | None]:
+    words = part.split(" ")
+    target = draw.choices([*words, "das", "Haus.", "(und)", "12", "“x”"], k=draw.randint(1, len(words) + 2))
+    links = [(draw.randrange(len(words)), draw.randrange(len(target))) for _ in range(draw.randint(0, 2 * len(words)))]
+    return (part if draw.random() < 0.1 else " ".join(target)), sorted({*links}) if draw.random() < 0.8 else None
+
+
 @pytest.fixture(scope="module")
 def answers(node: str) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return questions, and the answers of JavaScript, in one process."""
@@ -123,7 +191,8 @@ def answers(node: str) -> tuple[dict[str, Any], dict[str, Any]]:
     ]
     texts += [unicodedata.normalize("NFD", text) for text in texts[:300]]
     pairs = [*zip(texts, [*texts[1:], ""], strict=True)]
-    question = {"codes": CODES.split(), "words": words, "lines": lines, "pairs": pairs}
+    question = {"codes": CODES.split(), "words": words, "lines": lines, "pairs": pairs, "tagged": tagged_lines()}
+    question["copied"] = copied_lines(draw)
     command = [node, str(HERE / "text_rules.mjs")]
     done = subprocess.run(command, input=json.dumps(question), capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr
@@ -168,3 +237,27 @@ def test_spans_and_notes_are_those_of_the_package(answers: tuple[dict[str, Any],
         spans = [(span.kind, line[span.start : span.end]) for span in find_spans(line)]
         expected.append((spans, spans_note(line, other)))
     assert_equal(question["pairs"], result["spans"], expected)
+
+
+def test_copied_spans_and_their_words_are_those_of_the_package(answers: tuple[dict[str, Any], dict[str, Any]]) -> None:
+    question, result = answers
+    expected = list[Any]()
+    for line, text in question["copied"]:
+        places = copied_spans(line)
+        copies = Copies.of(line, places, COPY_CHARACTERS)
+        marked = with_copies(line, [*zip(places, COPY_CHARACTERS, strict=False)])
+        words = [[*map(list, copies.restored_words(one))] for one in (marked, text)]
+        expected.append((marked, copies.restore(text), *words))
+    assert_equal(question["copied"], result["copied"], expected)
+
+
+def test_tags_are_put_back_as_in_the_package(answers: tuple[dict[str, Any], dict[str, Any]]) -> None:
+    question, result = answers
+    expected = list[Any]()
+    for line, translations in question["tagged"]:
+        protected = protect_line(line, sentences=False, kinds=KEPT_ON_RETRY)
+        assert protected is not None
+        text = protected.render([AlignedLine(text, links) for text, links in translations])
+        expected.append((protected.lines, text))
+    assert len(expected) > 1200
+    assert_equal(question["tagged"], result["tagged"], expected)

@@ -80,10 +80,10 @@ def test_it_translates_as_the_native_library(
     chosen.beam = chosen.nbest = 3
     chosen.attention, chosen.alignments, chosen.states = 2, int(options["alignments"]), int(options["states"])
     for line, expected, actual in zip(LINES, native.model.translate(LINES, chosen), result["answers"], strict=True):
-        assert [(part["source"], part["text"]) for part in actual["parts"]] == [
-            part[:2] for part in expected.parts
-        ]
-        assert actual["doubtful"] == any(native.doubts.is_doubtful(part.source, part.score, -8.0) for part in expected.parts)
+        assert [(part["source"], part["text"]) for part in actual["parts"]] == [part[:2] for part in expected.parts]
+        assert actual["doubtful"] == any(
+            native.doubts.is_doubtful(part.source, part.score, -8.0) for part in expected.parts
+        )
         assert actual["notes"][: len(expected.notes)] == list(expected.notes)
         assert actual["sourceTokens"] == native.model.tokens(expected.source, False)
         assert actual["sourceWords"]["ofTokens"] == native.model.word_indices(expected.source, False)

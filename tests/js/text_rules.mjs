@@ -1,10 +1,12 @@
-// Answers questions on texts by the modules of the runtime, as JSON: node text_rules.mjs < {"codes", "words", "lines", "pairs"}
+// Answers questions on texts by the modules of the runtime, as JSON: node text_rules.mjs < {"codes", "words", "lines", "pairs", "copied", "tagged"}
 import { readFileSync } from "node:fs";
 import { CaseReader, letterCase, restoredTokens } from "../../regard/runtime/js/letter_case.js";
 import { insertMnemonic, stripMnemonic } from "../../regard/runtime/js/mnemonics.js";
-import { differingSpans, findSpans, spansNote } from "../../regard/runtime/js/spans.js";
+import { COPIES, Copies, differingSpans, findSpans, spansNote } from "../../regard/runtime/js/spans.js";
+import { TaggedLine } from "../../regard/runtime/js/tagged_line.js";
+import { KEPT, KEPT_ON_RETRY, NOT_COPIED } from "../../regard/runtime/js/text_tables.js";
 
-const { codes, words, lines, pairs } = JSON.parse(readFileSync(0, "utf8"));
+const { codes, words, lines, pairs, copied, tagged } = JSON.parse(readFileSync(0, "utf8"));
 
 function encode(text) { // as in test_js_text_rules.py
   const letters = [...text];
@@ -38,5 +40,14 @@ const answers = {
     return [read(reader, line), labelled(line, reader.source)];
   }),
   spans: pairs.map(([line, other]) => [findSpans(line).map(({ kind, text }) => [kind, text]), spansNote(differingSpans(line, other))]),
+  copied: copied.map(([line, text]) => {
+    const spans = findSpans(line).filter(({ kind }) => KEPT.includes(kind) && !NOT_COPIED.includes(kind));
+    const own = new Copies(line, spans, COPIES);
+    return [own.marked, own.restore(text), own.restoredWords(own.marked), own.restoredWords(text)];
+  }),
+  tagged: tagged.map(([line, translations]) => {
+    const taken = new TaggedLine(line, findSpans(line).filter(({ kind }) => KEPT_ON_RETRY.includes(kind)));
+    return [taken.lines, taken.render(translations.map(([text, alignments]) => ({ text, alignments })))];
+  }),
 };
 console.log(JSON.stringify(answers));

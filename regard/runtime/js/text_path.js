@@ -4,14 +4,11 @@ import { hasLetters, lengthOf, quoted, strip, wordsOf } from "./characters.js";
 import { restoredTokens } from "./letter_case.js";
 import { insertMnemonic, stripMnemonic } from "./mnemonics.js";
 import { Copies, differingSpans, findSpans, spansNote } from "./spans.js";
+import { TaggedLine } from "./tagged_line.js";
 import { KEPT, KEPT_ON_RETRY, MOST_COPIED, NOT_COPIED, PATTERNS } from "./text_tables.js";
 
 const LONG = 2_000; // characters of a line from which on it is not tried again for what often is part of what a model has learnt
-const NO_WORDS = { texts: [], ofTokens: [] };
-const EMPTY = {
-  score: 0, tokens: [], ids: [], logProbs: [], targetWords: NO_WORDS, alignments: null, attention: [], states: null, repetition: null,
-  isComplete: true, sourceTokens: [], sourceWords: NO_WORDS, doubtful: false, notes: [], steps: [],
-};
+const NO_FIGURES = { attention: [], states: null };
 
 /**
  * Yield requests {texts, links} of what is to be translated, if asked for with word links; take their translations, and
@@ -30,7 +27,7 @@ export function* linePath(line, rules) {
   let before;
   for (const { copies, kinds, isNeeded } of roundsOf(label, rules)) {
     if (best && !isNeeded(best)) continue;
-    const taken = takeOut(label, copies, kinds);
+    const taken = takeOut(label, copies, kinds, rules);
     if (best && taken?.marked === before) continue;
     before = taken?.marked;
     const outcome = yield* attempt(label, taken, rules);
@@ -43,17 +40,18 @@ export function* linePath(line, rules) {
 /** Return which copy tokens stand for which kinds of spans, round by round, and for which outcome a round is needed. */
 function roundsOf(line, { copies, isFirst, isShown }) {
   const hasFaults = ({ faults }) => faults > 0;
+  const isIncomplete = ({ isComplete }) => !isComplete;
   const first = { copies, kinds: KEPT };
   if (isFirst || isShown) return [first];
-  if (lengthOf(line) > LONG) return [first];
-  return [first, { copies, kinds: KEPT_ON_RETRY, isNeeded: hasFaults }];
+  if (lengthOf(line) > LONG) return [first, { copies: "", kinds: KEPT, isNeeded: isIncomplete }];
+  return [first, { copies, kinds: KEPT_ON_RETRY, isNeeded: hasFaults }, { copies: "", kinds: KEPT_ON_RETRY, isNeeded: hasFaults }];
 }
 
 function* attempt(line, taken, rules) {
   const { reader, isShown } = rules;
   const texts = taken ? taken.lines : [line];
   const known = texts.map((text) => (isShown ? { line: text } : reader.read(text)));
-  const read = texts.length ? yield { texts: known.map((one) => one.line), links: false } : [];
+  const read = texts.length ? yield { texts: known.map((one) => one.line), links: taken instanceof TaggedLine } : [];
   const results = read.map((result, i) => inLetters(result, known[i], texts[i]));
   const result = taken ? joined(taken, results, linksOf(line, taken, rules)) : results[0];
   const differing = differingSpans(line, result.text);
@@ -61,13 +59,13 @@ function* attempt(line, taken, rules) {
   return { result, differing, isComplete, faults: 2 * (differing.lost.length + differing.invented.length) + (isComplete ? 0 : 1) };
 }
 
-/** Take the spans out of a line, of these kinds: copy tokens stand for few of them that are no tags. null: it has none, or others. */
-function takeOut(given, copies, kinds) {
+/** Take the spans out of a line, of these kinds: copy tokens stand for few of them that are no tags. null: it has none. */
+function takeOut(given, copies, kinds, { isFirst, isShown }) {
   const line = given.replace(PATTERNS.invisible, ""); // beside a span they would count as letters
   const spans = findSpans(line).filter(({ kind }) => kinds.includes(kind));
   const areCopied = spans.length <= Math.min(MOST_COPIED, copies.length) && !spans.some(({ kind }) => NOT_COPIED.includes(kind));
-  if (!spans.length || !areCopied) return null;
-  const taken = new CopiedLine(line, spans, copies);
+  if (!spans.length || (!areCopied && (isFirst || isShown))) return null;
+  const taken = areCopied ? new CopiedLine(line, spans, copies) : new TaggedLine(line, spans);
   return taken.lines.length > 1 && given.match(PATTERNS.languageCode) ? null : taken; // the code would be missing in all parts but one
 }
 
@@ -128,7 +126,7 @@ function withTexts(one, change, ofTokens = (tokens) => tokens.map(change)) {
 
 /** Return the translation of a line whose parts were translated, with its spans; `links` returns the links of its hypotheses. */
 function joined(taken, results, links) {
-  const restore = (text) => taken.copied.restore(text);
+  const restore = taken.copied ? (text) => taken.copied.restore(text) : same;
   const inner = results.flatMap(({ parts }) => parts.map((part) => ({ ...part, source: restore(part.source), text: restore(part.text) })));
   const ranks = Math.max(1, ...results.map(({ nbest }) => nbest.length));
   const nbest = Array.from({ length: ranks }, (_, rank) => {
@@ -151,7 +149,7 @@ function joined(taken, results, links) {
 }
 
 function joinedHypothesis(taken, hypotheses, restore, links) {
-  const [only] = hypotheses.length === 1 ? hypotheses : [EMPTY];
+  const { attention, states } = hypotheses.length === 1 ? hypotheses[0] : NO_FIGURES; // as of a line that was split
   const all = (name) => hypotheses.flatMap((one) => one[name]);
   return {
     text: strip(taken.render(hypotheses)),
@@ -161,8 +159,8 @@ function joinedHypothesis(taken, hypotheses, restore, links) {
     logProbs: all("logProbs"),
     targetWords: joinedWords(all("targetWords"), restore),
     alignments: links(hypotheses),
-    attention: only.attention,
-    states: only.states,
+    attention,
+    states,
     repetition: hypotheses.find(({ repetition }) => repetition)?.repetition ?? null,
     isComplete: hypotheses.every(({ isComplete }) => isComplete),
   };

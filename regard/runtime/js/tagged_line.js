@@ -1,0 +1,170 @@
+// Lines whose spans are put back by word links, as the tags of markup are; Python's protected_line.py and writing.py.
+import { isSpace } from "./characters.js";
+import { project } from "./projection.js";
+import { PART, tagName } from "./tag_roles.js";
+import { sentencesOf } from "./tagged_sentence.js";
+import { LINE_TAGS, PATTERNS } from "./text_tables.js";
+
+const BEFORE = /[(\[{"“„‚‘«‹¿¡]/;
+const BEHIND = /[\s.,;:!?…)\]}"”’“»›]/; // punctuation, and white space, that parts an element from the words around it, wherever it comes to stand
+const SAME = /['*/_-]/; // marks that are the same on both sides of what they enclose: before or behind it if they stand at a word's edge
+const NOT_XML = /[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\u{10000}-\u{10ffff}]/gu;
+const ENTITIES = [["\u00a0", ["&#160;", "&#xa0;", "&#xA0;"]], ['"', ["&quot;", "&#34;", "&#x22;"]], ["'", ["&apos;", "&#39;", "&#x27;"]]];
+
+const escape = (text) => text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
+const unescape = (text) => text.replaceAll("&gt;", ">").replaceAll("&lt;", "<").replaceAll("&amp;", "&");
+
+/** A line with a tag for each of its spans, `marked`; `lines` are what is to be translated. */
+export class TaggedLine {
+  #sentences;
+  #spans;
+
+  constructor(line, spans) {
+    const parts = [];
+    let end = 0;
+    spans.forEach((span, number) => {
+      parts.push(escape(line.slice(end, span.start)), markOf(span, number));
+      ({ end } = span);
+    });
+    this.marked = parts.join("") + escape(line.slice(end));
+    this.#spans = spans;
+    this.#sentences = sentencesOf(this.marked);
+    this.lines = this.#sentences.map((sentence) => sentence.line);
+  }
+
+  /** Return the line with translations, {text, alignments}, in the place of its lines, and each span where its tag stands then. */
+  render(translations) {
+    const parts = [];
+    let end = 0;
+    this.#sentences.forEach((sentence, i) => {
+      parts.push(this.marked.slice(end, sentence.start), this.#rendered(sentence, translations[i]));
+      ({ end } = sentence);
+    });
+    const text = parts.join("") + this.marked.slice(end);
+    return text.replace(/<kept-(?:span|part) id="(\d+)"\/>|(<[^<>]+>)|[^<]+|</gu, (found, number, tag) => {
+      return number === undefined ? tag ?? unescape(found) : this.#spans[number].text;
+    });
+  }
+
+  #rendered(sentence, { text, alignments }) {
+    if (text === sentence.line) return this.marked.slice(sentence.start, sentence.end);
+    const [units, entries] = project(sentence, text.split(" "), alignments);
+    return written(this.marked, sentence, units, entries);
+  }
+}
+
+/** Return the tag that stands for a span: what stands on the sides of some is translated by itself. */
+function markOf({ kind, text }, number) {
+  const name = kind === "tag" ? tagName(text).toLowerCase() : "";
+  if (kind === "message" || LINE_TAGS.includes(name)) return `<${PART} id="${number}"/>`;
+  return name && !name.startsWith("kept-") ? text : `<kept-span id="${number}"/>`;
+}
+
+/** Escape & < > and what the source writes as entities, too. */
+function escapedAs(source, text) {
+  let result = escape(text);
+  for (const [character, names] of ENTITIES) {
+    const used = names.find((name) => source.includes(name));
+    if (used) result = result.replaceAll(character, used);
+  }
+  return result.replace(NOT_XML, "\ufffd");
+}
+
+/** Return the translation of a sentence with its tags. What stands side by side in the source too is written as it has it. */
+function written(source, sentence, units, entries) {
+  const writer = new Writer(source, sentence);
+  for (const { kind, number, words } of entries) {
+    if (kind === "mark") {
+      writer.marks.push(number);
+    } else if (kind === "unit") {
+      const { text, word, isWord, first, last, isCopy } = units[number];
+      const copied = isCopy ? source.slice(sentence.units[first].start, sentence.units[first].end) : "<";
+      const isBehind = !isWord && number > 0 && units[number - 1].word === word; // it stays behind whatever stands there now
+      writer.add(copied.includes("<") ? escapedAs(source, text) : copied, [first, last], [isBehind ? writer.lastWord : word, word]);
+      writer.isOpened = !isWord && units[number + 1]?.word === word;
+    } else {
+      const { start, end } = sentence.nodes[number];
+      const raw = sentence.units[start];
+      writer.add(source.slice(raw.start, raw.end), [start, end - 1], words);
+    }
+  }
+  return writer.finish();
+}
+
+/** Writer of one sentence; `marks` wait for the text after them. `isOpened`: punctuation before its word was written last. */
+class Writer {
+  constructor(source, sentence) {
+    Object.assign(this, { source, sentence, parts: [], lastUnit: -1, lastWord: -1, isOpened: false, marks: [] });
+  }
+
+  /** Write text, after the marks before it. `units`: the first and last source unit, `words`: target words. */
+  add(text, units, words) {
+    const { units: all, start } = this.sentence;
+    const [before, after] = [all[units[0] - 1], all[units[0]]];
+    const isAlone = words[1] < words[0] && before && before.end === after.start; // kept whole at a word, where it stands again
+    const [first, last] = isAlone ? [this.lastWord, this.lastWord] : words;
+    let gap = "";
+    if (!this.parts.length) {
+      gap = this.#gap(0, start, all[0].start) || this.#whiteSpace(0, start, all[0].start) + this.#arrange(false, true, false);
+    } else {
+      const isSpaced = this.lastWord !== first && !this.isOpened;
+      const isNext = before && this.lastUnit + 1 === units[0] && isSpaced === (before.word !== after.word);
+      gap = (isNext && this.#gap(units[0], before.end, after.start)) || this.#arrange(true, isSpaced || !BEHIND.test(text[0]), isSpaced);
+    }
+    this.parts.push(gap, text);
+    Object.assign(this, { lastUnit: units[1], lastWord: last, isOpened: false, marks: [] });
+  }
+
+  /** Write the marks that are left, and return all. */
+  finish() {
+    const { units, start, end } = this.sentence;
+    const hasText = this.parts.length > 0;
+    const from = units.at(-1).end;
+    const head = hasText ? "" : this.#whiteSpace(0, start, units[0].start);
+    const tail = (hasText && this.#gap(units.length, from, end)) || this.#arrange(hasText, false, false) + this.#whiteSpace(units.length, from, end);
+    return [head, ...this.parts, tail].join("");
+  }
+
+  /** Return a gap of the source as it is if the marks that wait are those in it, else nothing. */
+  #gap(index, start, end) {
+    const own = this.sentence.gaps.get(index) ?? [];
+    const isSame = own.length === this.marks.length && own.every((mark) => this.marks.includes(mark));
+    return isSame ? this.source.slice(start, end) : "";
+  }
+
+  /** Return a gap of the source without its marks. */
+  #whiteSpace(index, start, end) {
+    const parts = [];
+    let at = start;
+    for (const number of this.sentence.gaps.get(index) ?? []) {
+      const mark = this.sentence.marks[number];
+      parts.push(this.source.slice(at, mark.start));
+      at = mark.end;
+    }
+    return parts.join("") + this.source.slice(at, end);
+  }
+
+  /** Return the marks that wait, with a space if words have to be parted, and those that they had themselves. */
+  #arrange(hasLeft, hasRight, isSpaced) {
+    const { source } = this;
+    const parts = [];
+    const mayBegin = hasLeft && (isSpaced || !hasRight);
+    const mayEnd = hasRight && (isSpaced || !hasLeft);
+    for (const number of this.marks) {
+      const { start, end, role } = this.sentence.marks[number];
+      const isPoint = role !== "open" && role !== "close";
+      const edge = source.slice(0, start).slice(-1);
+      const opens = SAME.test(edge) && (start < 2 || isSpace(source[start - 2]));
+      const isEnclosed = BEFORE.test(edge) || opens;
+      const followsSpace = isPoint && mayBegin && (isSpace(edge) || (isSpaced && isEnclosed));
+      const isFirstOpened = role === "open" && isSpaced && !parts.includes(" ");
+      if ((followsSpace && parts.at(-1) !== " ") || isFirstOpened) parts.push(" ");
+      parts.push(source.slice(start, end));
+      const following = source.slice(end, end + 1);
+      const closes = SAME.test(following) && (end + 1 >= source.length || isSpace(source[end + 1]));
+      if (isPoint && mayEnd && (BEHIND.test(following) || closes)) parts.push(" ");
+    }
+    if (isSpaced && !parts.includes(" ")) parts.push(" ");
+    return parts.join("");
+  }
+}

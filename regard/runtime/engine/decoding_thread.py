@@ -19,9 +19,9 @@ from regard.search import DecodingModel
 class DecodingThread:
     """Decodes calls of any number of threads, between whose steps new ones enter.
 
-    As long as the same thread makes all calls, it steps them itself: that is quicker than to wait for another, and
-    nothing is started. From the first call of a second thread on, one thread steps all of them, since each that runs
-    PyTorch would start a team of OpenMP of its own.
+    As long as the same thread makes all calls, it steps them itself: nothing is started, and what belongs to a thread,
+    such as a profiler, sees its decoding. From the first call of a second thread on, one thread steps all of them,
+    since each that runs PyTorch would start a team of OpenMP of its own.
     """
 
     def __init__(self, model: DecodingModel) -> None:

@@ -114,10 +114,14 @@ def by_json_lines(lines: Sequence[str], path: Path, folder: Path) -> list[Result
     rows = [json.loads(row) for row in output.decode("utf-8").split("\n")[:-1]]
     notes = _printed_notes(errors, "lines.txt", len(lines))
     assert [row["line"] for row in rows] == [*range(1, len(lines) + 1)]
-    parts = [tuple((part["source"], part["text"]) for part in row["parts"]) for row in rows]
+    parts = [_parts(row["parts"]) for row in rows]
     return [
         Result(row["text"], row["score"], row["doubtful"], *rest) for row, *rest in zip(rows, parts, notes, strict=True)
     ]
+
+
+def _parts(rows: Sequence[Any]) -> tuple[tuple[str, str], ...]:
+    return tuple((row["source"], row["text"]) for row in rows)
 
 
 def _translated_file(lines: Sequence[str], path: Path, folder: Path, form: str) -> tuple[bytes, bytes]:
@@ -217,9 +221,11 @@ def by_node(lines: Sequence[str], path: Path, node: str, wasm: Path) -> list[Res
     """Translate by regard.js under node."""
     program = ROOT / "tests" / "js" / "translate.mjs"
     output, _ = _run([node, program, wasm, path], json.dumps({"lines": lines, "options": {}}).encode())
+    answers = json.loads(output)["answers"]
+    parts = [of if isinstance(of, int) else _parts(of) for of in (answer["parts"] for answer in answers)]
     return [
-        Result(answer["text"], answer["score"], answer["doubtful"], answer["parts"], tuple(answer["notes"]))
-        for answer in json.loads(output)["answers"]
+        Result(answer["text"], answer["score"], answer["doubtful"], own, tuple(answer["notes"]))
+        for answer, own in zip(answers, parts, strict=True)
     ]
 
 

@@ -206,13 +206,3 @@ def test_lines_whose_numbers_are_lost_are_translated_around_them(ask: Ask, servi
     calls = len(service.calls)
     assert "TILL 2026" in ask("/translate", json={"q": long, "source": "en", "target": "ko"}).json()["translatedText"]
     assert len(service.calls) == calls + 1, "long lines are translated once"
-
-
-@pytest.mark.parametrize("beside", ["2027 long", "30 long 2027", "long {a} 2027"])
-def test_a_retry_that_fails_leaves_the_retries_of_other_texts_alone(ask: Ask, beside: str) -> None:
-    """The model refuses the line "long", which is left of `beside` when its spans are taken out."""
-    asked = {"source": "en", "target": "ko"}
-    (alone,) = ask("/translate", json={**asked, "q": ["till 2027"]}).json()["translatedText"]
-    both = ask("/translate", json={**asked, "q": [beside, "till 2027"]}).json()["translatedText"]
-    assert alone == "TILL 2027"
-    assert both[1] == alone

@@ -236,7 +236,7 @@ def test_a_text_is_translated_again_only_in_the_first_half_of_its_time(
     assert ("2026" in text["text"], bool(text["lines"][0]["warnings"])) == (not is_late, is_late)
 
 
-def test_a_model_of_several_sentences_a_line_gets_lines_whole(tmp_path: Path) -> None:
+def test_a_model_of_several_sentences_a_line_gets_lines_whole(tmp_path: Path, exports: Path) -> None:
     run = folder(tmp_path / "run", end=0.5)
     change_settings(run, search={"split": "off"})
     text = "I go home. You read a book!\nI was eating bread"
@@ -725,14 +725,14 @@ def test_a_server_whose_export_was_removed_makes_it_again(tmp_path: Path, export
     run = folder(tmp_path / "run", end=0.5)
 
     async def use(service: ProcessService) -> Any:
-        before = await service.translate("run", SENTENCES, SEARCH, DEADLINE)
+        before = await lines_of(service, SENTENCES, model="run")
         (export,) = exports.glob("model-*")
         export.unlink()
         await service.reload()
         assert export.exists()
         for pid in service.pids:
             os.kill(pid, signal.SIGKILL)
-        assert await service.translate("run", SENTENCES, SEARCH, DEADLINE) == before
+        assert await lines_of(service, SENTENCES, model="run") == before
 
     _, messages = served([run], use)
     assert len([message for message in messages if "loaded again" in message]) == 1

@@ -313,7 +313,7 @@ def test_the_server_goes_and_comes_back(open_page: Callable[..., Any], service: 
 
 REFUSED = {
     "usage": "The server refuses this: `beam=9`: this model cannot",
-    "long": "The server refuses this: text 1, sentence 1 is too long; shorten it",
+    "long": "The server refuses this: text 1, line 1 is too long; shorten it",
     "bug": "The server refuses this: an error of the server",
     "x" * 200: "This is more than the server takes at once.",
 }

@@ -199,15 +199,15 @@ def test_a_refused_or_late_retry_leaves_the_first_translation() -> None:
 
 
 def test_lines_are_translated_again_after_all_first_tries() -> None:
-    """What is said of a refused retry belongs to its line alone."""
+    """A refused retry leaves those of other lines alone."""
 
     def decode(request: Request) -> list[Translation]:
-        if request.is_retry:
-            raise LineError((0, "is too long"))
-        return [Translation(line.replace("20", "2"), (), 0.0) for line in request.lines]
+        if "at now" in request.lines:
+            raise LineError((request.lines.index("at now"), "is too long"))
+        return [Translation(line.replace("0", ""), (), 0.0) for line in request.lines]
 
-    results = run_path(_path(["at 20 now", "<b>one</b> two {b} {c}"]), decode)
-    assert [result.text for result in results] == ["at 2 now", "<b>one</b> two {b} {c}"]
+    lines = ["till 30", "at 20 now", "<b>one</b> two {b} {c}"]
+    assert [result.text for result in run_path(_path(lines), decode)] == ["till 30", "at 2 now", lines[2]]
 
 
 def test_spans_are_compared_in_whole_lines() -> None:

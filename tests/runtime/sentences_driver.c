@@ -15,12 +15,6 @@ static int encode_characters(const Tokenizer *t, const char *text, size_t size, 
   return 0;
 }
 
-int reserve(void **data, size_t *capacity, size_t count, size_t item) {
-  if (count <= *capacity) return 0;
-  *capacity = 2 * count, *data = realloc(*data, *capacity * item);
-  return *data ? 0 : -1;
-}
-
 int64_t line_ends(const char *line, size_t size, size_t *out) {
   Splitter s = {.line = line, .size = size};
   Ends ends = {0};

@@ -606,6 +606,23 @@ def test_the_examples_in_python_run(
     assert names["steps"]
 
 
+@linux
+@pytest.mark.system
+def test_a_plain_line_needs_few_allocations(exported: Path, tmp_path: Path) -> None:
+    compiler = shutil.which("gcc") or shutil.which("clang")
+    if compiler is None:
+        pytest.skip("needs gcc or clang")
+    program, driver = tmp_path / "driver", Path(__file__).with_name("allocations_driver.c")
+    flags = ["-std=gnu11", "-march=native", "-I", str(native.FOLDER_OF_SOURCES)]
+    wrapped = "-Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc"
+    sources = [str(driver), *map(str, native.SOURCES)]
+    subprocess.run([compiler, *flags, wrapped, "-o", str(program), *sources, "-lm", "-lpthread"], check=True)
+    done = subprocess.run([program, exported, SENTENCES[0]], capture_output=True, text=True, check=True)
+    of_one, of_each = map(float, done.stdout.split())
+    assert 0 < of_one <= 50
+    assert 0 < of_each <= 34
+
+
 @pytest.mark.system
 def test_the_example_in_c_translates(exported: Path, tmp_path: Path) -> None:
     """The program of docs/runtime.md, linked with the library's sources."""

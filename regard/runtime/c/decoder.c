@@ -12,16 +12,6 @@ typedef struct DecoderPool {
   Decoder *idle;
 } DecoderPool;
 
-int reserve(void **data, size_t *capacity, size_t count, size_t item) {
-  if (count <= *capacity) return 0;
-  size_t wanted = count + count / 2;
-  if (wanted > SIZE_MAX / 2 / item) return -1;
-  void *larger = realloc(*data, wanted * item);
-  if (!larger) return -1;
-  *data = larger, *capacity = wanted;
-  return 0;
-}
-
 static void free_block(float *block);
 
 /* --- decoders that threads take and give back ---------------------------------------------------------------- */
@@ -101,12 +91,6 @@ void give_block(Decoder *d, float *block) {
   if (!block) return;
   if (reserve((void **)&d->free_blocks, &d->free_capacity, d->free_count + 1, sizeof(float *))) free_block(block);
   else d->free_blocks[d->free_count++] = block;
-}
-
-int add_token(TokenBuffer *tokens, int32_t token) {
-  if (reserve((void **)&tokens->data, &tokens->capacity, tokens->size + 1, sizeof(int32_t))) return -1;
-  tokens->data[tokens->size++] = token;
-  return 0;
 }
 
 void free_source(Source *source) {

@@ -66,8 +66,4 @@ void free_source(Source *source);
 float *take_block(Decoder *d); /* NULL: no memory */
 void give_block(Decoder *d, float *block);
 
-/* Makes room for `count` items of a growing array; 0, or -1 if there is no memory. */
-int reserve(void **data, size_t *capacity, size_t count, size_t item);
-int add_token(TokenBuffer *tokens, int32_t token);
-
 #endif

@@ -1,7 +1,6 @@
 /* Splits lines; see splitter.h. The rules are those of regard.data.sentence_ends and regard.text.line_splitter. */
 
 #include "splitter.h"
-#include "decoder.h"
 #include "sentence_tables.h"
 #include "unicode.h"
 
@@ -31,19 +30,11 @@ static int add_part(Parts *parts, size_t start, size_t end) {
   return 0;
 }
 
-int append_text(TextBuffer *to, const char *text, size_t size) {
-  if (reserve((void **)&to->data, &to->capacity, to->size + size + 1, 1)) return -1;
-  if (size) memcpy(to->data + to->size, text, size);
-  to->size += size;
-  to->data[to->size] = 0;
-  return 0;
-}
-
 void splitter_free(Splitter *s) { text_free(&s->text), tokens_free(&s->tokens), text_free(&s->notes); }
 
 int64_t splitter_length(Splitter *s, size_t start, size_t end) {
   s->text.size = s->tokens.size = 0;
-  if (append_text(&s->text, s->code, s->code_size) || append_text(&s->text, s->line + start, end - start)) return -1;
+  if (text_append(&s->text, s->code, s->code_size) || text_append(&s->text, s->line + start, end - start)) return -1;
   if (tokenizer_encode(s->tokenizer, s->text.data, s->text.size, &s->tokens)) return -1;
   return (int64_t)s->tokens.size + 1;
 }
@@ -482,9 +473,9 @@ static int note(Splitter *s, Part sentence, const char *text) {
   size_t end = sentence.start, next;
   for (int i = 0; i < SHOWN && end < sentence.end; i++, end = next) character(s->line, s->size, end, &next);
   while (end > sentence.start && s->line[end - 1] == ' ') end--;
-  int failed = s->notes.size && append_text(&s->notes, "\n", 1);
-  failed = failed || append_text(&s->notes, text, strlen(text)) || append_text(&s->notes, ": ", 2);
-  return failed || append_text(&s->notes, s->line + sentence.start, end - sentence.start) || append_text(&s->notes, "\xe2\x80\xa6", 3);
+  int failed = s->notes.size && text_append(&s->notes, "\n", 1);
+  failed = failed || text_append(&s->notes, text, strlen(text)) || text_append(&s->notes, ": ", 2);
+  return failed || text_append(&s->notes, s->line + sentence.start, end - sentence.start) || text_append(&s->notes, "\xe2\x80\xa6", 3);
 }
 
 static int note_length(Splitter *s, Part sentence, int64_t length, const char *outcome) {

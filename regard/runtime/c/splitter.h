@@ -39,6 +39,4 @@ int has_letters(const char *text, size_t size);
 /* Whether two texts, put side by side, have to be parted by a space. */
 int wants_space(const char *left, size_t left_size, const char *right, size_t right_size);
 
-int append_text(TextBuffer *to, const char *text, size_t size);
-
 #endif

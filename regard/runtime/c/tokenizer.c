@@ -404,17 +404,10 @@ typedef struct {
   size_t first, count; /* pieces so far, and the size of the first if it is ▁ */
 } Emitter;
 
-static int push(TokenBuffer *out, int32_t token) {
-  if (out->size == out->capacity) {
-    size_t capacity = out->capacity ? 2 * out->capacity : 64;
-    if (capacity > SIZE_MAX / sizeof token) return TOKENIZER_NO_MEMORY;
-    int32_t *data = realloc(out->data, capacity * sizeof token);
-    if (!data) return TOKENIZER_NO_MEMORY;
-    out->data = data;
-    out->capacity = capacity;
-  }
-  out->data[out->size++] = token;
-  return TOKENIZER_OK;
+int add_token(TokenBuffer *tokens, int32_t token) {
+  if (reserve((void **)&tokens->data, &tokens->capacity, tokens->size + 1, sizeof(int32_t))) return -1;
+  tokens->data[tokens->size++] = token;
+  return 0;
 }
 
 void tokens_free(TokenBuffer *tokens) {
@@ -434,8 +427,8 @@ static int push_unknown_name(Emitter *e, const char *run, size_t size) {
   int status = TOKENIZER_OK;
   if (e->count == 1 && e->first && size >= 3 && !memcmp(run, "\xef\xb7\x91", 3)) e->out->size--;
   for (size_t i = 0; i + 3 <= size; i++) strange += !memcmp(run + i, "\xef\xb7", 2) && (run[i + 2] & 0xfe) == 0x90;
-  if (strange == 0) return push(e->out, token < 0 ? UNK : token);
-  while (strange-- && !status) status = push(e->out, UNK);
+  if (strange == 0) return add_token(e->out, token < 0 ? UNK : token);
+  while (strange-- && !status) status = add_token(e->out, UNK);
   return status;
 }
 
@@ -446,7 +439,7 @@ static int end_run(Emitter *e) {
   e->run = e->run_end;
   int status = TOKENIZER_OK;
   if (t->flags & NUMBERED) status = push_unknown_name(e, e->text + start, end - start);
-  else status = push(e->out, t->unknown_token);
+  else status = add_token(e->out, t->unknown_token);
   note_piece(e, start, end);
   return status;
 }
@@ -457,10 +450,10 @@ static int emit(Emitter *e, size_t start, size_t end, int32_t piece) {
   int status = TOKENIZER_OK;
   if (piece >= 0) {
     if (e->run != e->run_end) status = end_run(e);
-    if (!status) status = push(e->out, t->piece_tokens[piece]);
+    if (!status) status = add_token(e->out, t->piece_tokens[piece]);
     note_piece(e, start, end);
   } else if (t->byte_tokens) {
-    for (size_t i = start; i < end && !status; i++) status = push(e->out, t->byte_tokens[(unsigned char)e->text[i]]);
+    for (size_t i = start; i < end && !status; i++) status = add_token(e->out, t->byte_tokens[(unsigned char)e->text[i]]);
     e->count++; /* a byte is no ▁ */
   } else {
     if (e->run == e->run_end) e->run = start;
@@ -770,7 +763,7 @@ static int look_up_words(const Tokenizer *t, const char *line, size_t size, Toke
     size_t word = gap ? (size_t)(gap - line) : size;
     uint32_t unit = walk(t->piece_trie, begin, line, word);
     int32_t piece = unit == NO_UNIT ? -1 : value_at(t->piece_trie, unit);
-    if (word) status = push(out, piece < 0 ? t->unknown_token : t->piece_tokens[piece]);
+    if (word) status = add_token(out, piece < 0 ? t->unknown_token : t->piece_tokens[piece]);
     line += word + (gap != NULL);
     size -= word + (gap != NULL);
   }
@@ -827,7 +820,7 @@ int tokenizer_encode(const Tokenizer *tokenizer, const char *text, size_t size, 
     size_t code = tokenizer_language_code(t, line.data, line.size);
     if (code) {
       int32_t token = look_up(t->name_trie, line.data, code);
-      status = push(out, token < 0 ? UNK : token);
+      status = add_token(out, token < 0 ? UNK : token);
     }
     if (!status && t->kind == WHITESPACE) {
       status = look_up_words(t, line.data, line.size, out);

@@ -22,6 +22,10 @@ typedef struct {
   size_t size, capacity;
 } TokenBuffer;
 
+/* Makes room for `count` items of a buffer that grows; 0, or -1: no memory. */
+int reserve(void **data, size_t *capacity, size_t count, size_t item);
+int add_token(TokenBuffer *tokens, int32_t token);
+
 enum { TOKENIZER_OK = 0, TOKENIZER_NO_MEMORY = -1, TOKENIZER_NOT_UTF8 = -2 };
 
 /* Checks all of the blob; one that is damaged gives NULL and a sentence. It has to be aligned to 8 bytes. */

@@ -6,6 +6,7 @@
 #include "splitter.h"
 #include "threads.h"
 #include "trace.h"
+#include "unicode.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -118,10 +119,10 @@ static int add_segment(RegardResult *r, const TextBuffer *line, size_t code, siz
   Segment *segment = r->segments + r->segment_count++;
   *segment = (Segment){0};
   const char *text = line->data + code + start;
-  if ((!start && append_text(&segment->text, line->data, code)) || append_text(&segment->text, text, end - start)) return -1;
+  if ((!start && text_append(&segment->text, line->data, code)) || text_append(&segment->text, text, end - start)) return -1;
   if (!is_decoded) return 0;
-  int failed = (code && (append_text(&read, line->data, code) || (start && append_text(&read, " ", 1)))) ||
-               append_text(&read, text, without_space(text, end - start)) || tokenizer_encode(r->model->source, read.data, read.size, &tokens) ||
+  int failed = (code && (text_append(&read, line->data, code) || (start && text_append(&read, " ", 1)))) ||
+               text_append(&read, text, without_space(text, end - start)) || tokenizer_encode(r->model->source, read.data, read.size, &tokens) ||
                reserve((void **)&tokens.data, &tokens.capacity, tokens.size + 1, sizeof(int32_t));
   text_free(&read);
   if (failed) {
@@ -375,7 +376,7 @@ static int note_repetition(const RegardResult *r, RegardPart *part, const Hypoth
   int64_t first = start, size = period;
   if (2 * longest_repetition(segment->ids, segment->count, &start, &other) >= times) return 0;
   TextBuffer text = {0};
-  if (tokenizer_decode(r->model->target, h->ids + first, (size_t)size, &text) || append_text(&text, "", 0)) return -1;
+  if (tokenizer_decode(r->model->target, h->ids + first, (size_t)size, &text) || text_append(&text, "", 0)) return -1;
   part->repetition = text.data, part->repetitions = (int32_t)times;
   return 0;
 }
@@ -425,7 +426,7 @@ static int append_decoded(RegardResult *r, Translation *t, int64_t number, const
 static int append_copy(const Line *line, const Segment *segment, int is_first, TextBuffer *text) {
   size_t start = is_first ? line->code : 0, size = without_space(segment->text.data, segment->text.size);
   while (start && start < size && segment->text.data[start] == ' ') start++;
-  return append_text(text, segment->text.data + start, size - start);
+  return text_append(text, segment->text.data + start, size - start);
 }
 
 static void show_translation(const RegardResult *r, Translation *t) {
@@ -443,7 +444,7 @@ static int join_parts(RegardResult *r, Line *line, int32_t rank, Forced *forced)
   int64_t source = 0, repeated = 0;
   t->parts = calloc((size_t)line->parts + 1, sizeof *t->parts);
   t->shown.is_complete = 1;
-  int failed = !t->parts || append_text(&t->text, "", 0);
+  int failed = !t->parts || text_append(&t->text, "", 0);
   for (int64_t p = 0; p < line->parts && !failed; p++) {
     const Segment *segment = r->segments + line->first + p;
     const Hypothesis *h = segment->request ? ranked(segment, rank) : NULL;
@@ -451,11 +452,11 @@ static int join_parts(RegardResult *r, Line *line, int32_t rank, Forced *forced)
     failed = h ? tokenizer_decode(r->model->target, h->ids, (size_t)h->count, &part) : append_copy(line, segment, !p, &part);
     int is_parted = !failed && t->text.size && part.size &&
                     (ends_in_space(segment - 1) || wants_space(t->text.data, t->text.size, part.data, part.size));
-    failed = failed || (is_parted && append_text(&t->text, " ", 1));
+    failed = failed || (is_parted && text_append(&t->text, " ", 1));
     if (failed) break;
     int64_t target = count_spaces(t->text.data, t->text.size), spaces = count_spaces(segment->text.data, segment->text.size);
     t->parts[p] = (RegardPart){.score = h ? h->score : 0, .source = segment->text.data, .source_size = without_space(segment->text.data, segment->text.size), .text_size = part.size};
-    failed = append_text(&t->text, part.data, part.size) || (h && append_decoded(r, t, p, segment, h, forced, repeated, source, target));
+    failed = text_append(&t->text, part.data, part.size) || (h && append_decoded(r, t, p, segment, h, forced, repeated, source, target));
     for (int64_t word = 0; !h && r->options.alignments && word <= count_spaces(part.data, part.size) && !failed; word++)
       failed = append_links(t, &(RegardLink){(int32_t)(word + (line->code > 0)), (int32_t)word}, 1, repeated, source, target);
     source += spaces, repeated = line->code > 0, forced += h != NULL;
@@ -738,7 +739,7 @@ REGARD_API int regard_words(const RegardModel *model, int is_target, const int32
 REGARD_API char *regard_decode(const RegardModel *model, int is_target, const int32_t *ids, size_t count, size_t *size) {
   const Tokenizer *t = side_of(model, is_target);
   TextBuffer text = {0};
-  if (!are_known(t, ids, count) || tokenizer_decode(t, ids, count, &text) || append_text(&text, "", 0)) {
+  if (!are_known(t, ids, count) || tokenizer_decode(t, ids, count, &text) || text_append(&text, "", 0)) {
     text_free(&text);
     return NULL;
   }
@@ -826,15 +827,15 @@ static int stream_text(RegardStream *s, const int32_t *ids, size_t count, int is
       }
   }
   s->text.size = 0;
-  return tokenizer_decode(target, ids, count, &s->text) || append_text(&s->text, "", 0) ? -1 : 0;
+  return tokenizer_decode(target, ids, count, &s->text) || text_append(&s->text, "", 0) ? -1 : 0;
 }
 
 /* Hands out what the text of the segment has grown by; with a space before it, if a further segment's first wants one. */
 static const char *hand_out(RegardStream *s, const Segment *segment, size_t *size) {
   int is_parted = s->is_new && segment > s->result->segments && (ends_in_space(segment - 1) || wants_space(s->out.data, s->out.size, s->text.data, s->text.size));
   s->out.size = 0;
-  if (is_parted && append_text(&s->out, " ", 1)) return NULL;
-  if (append_text(&s->out, s->text.data + s->written, s->text.size - s->written)) return NULL;
+  if (is_parted && text_append(&s->out, " ", 1)) return NULL;
+  if (text_append(&s->out, s->text.data + s->written, s->text.size - s->written)) return NULL;
   s->written = s->text.size, s->is_new = 0;
   *size = s->out.size;
   return s->out.data;

@@ -15,6 +15,7 @@
 #define CLASS_SHIFT 21   /* while it is normalised, a character carries its combining class above its code */
 #define CODE_MASK 0x1fffffu
 #define LONGEST_DECOMPOSITION 4
+#define SMALLEST 64       /* bytes of a buffer */
 #define FEW 32 /* so many are ordered by insertion, or normalised without memory from the heap */
 
 enum { L_BASE = 0x1100, V_BASE = 0x1161, T_BASE = 0x11a7, S_BASE = 0xac00 };
@@ -60,15 +61,19 @@ int utf8_is_valid(const char *text, size_t size) {
   return 1;
 }
 
+int reserve(void **data, size_t *capacity, size_t count, size_t item) {
+  if (count <= *capacity) return 0;
+  size_t wanted = count + count / 2;
+  if (wanted > SIZE_MAX / 2 / item) return -1;
+  if (wanted * item < SMALLEST) wanted = SMALLEST / item;
+  void *larger = realloc(*data, wanted * item);
+  if (!larger) return -1;
+  *data = larger, *capacity = wanted;
+  return 0;
+}
+
 int text_reserve(TextBuffer *text, size_t more) {
-  if (more >= SIZE_MAX / 4 - text->size) return TOKENIZER_NO_MEMORY;
-  size_t wanted = text->size + more + 1;
-  if (wanted <= text->capacity) return TOKENIZER_OK;
-  size_t capacity = text->capacity * 2 > wanted ? text->capacity * 2 : wanted;
-  char *data = realloc(text->data, capacity);
-  if (!data) return TOKENIZER_NO_MEMORY;
-  text->data = data;
-  text->capacity = capacity;
+  if (more >= SIZE_MAX / 4 - text->size || reserve((void **)&text->data, &text->capacity, text->size + more + 1, 1)) return TOKENIZER_NO_MEMORY;
   text->data[text->size] = 0;
   return TOKENIZER_OK;
 }

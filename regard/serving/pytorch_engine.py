@@ -11,6 +11,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from itertools import islice
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
 import torch
@@ -28,7 +29,8 @@ from regard.serving.raw_json import RawJson, json_pieces
 from regard.serving.replies import line_reply, text_reply
 from regard.serving.service import SEARCH, SearchRequest, TextRequest
 from regard.text.casing import CaseReader
-from regard.text.text_path import Wanted
+from regard.text.text_path import Request, Wanted, run_path
+from regard.text.translation import Translation
 from regard.visualisation.explanation_data import page_data
 
 _CHARACTERS = 3
@@ -98,6 +100,7 @@ class PyTorchEngine:
             tokens = [len(line) // _CHARACTERS + 1 for text in call["texts"] for line in text.splitlines()]
             roles = () if search["attention"] == "none" else ROLES
             self._limit.check(self._limit.size(((n, n) for n in tokens), search["nbest"], roles))
+        call["retries_until"] = monotonic() + call.get("seconds", 0.0) / 2  # a stream has none
         self._waiting.add(number)
         self._calls.put((number, call))
 
@@ -159,7 +162,7 @@ class PyTorchEngine:
         if request.form.split == "0":
             options["split"] = "off"
         texts = [text for call in calls for text in call["texts"]]
-        translated = self._pipeline.begin_texts(
+        way = self._pipeline.begin_texts(
             texts,
             request.form,
             Wanted(search.nbest, search.alignments, search.attention != "none"),
@@ -167,8 +170,13 @@ class PyTorchEngine:
             request.sentences,
             request.code,
             **options,
-        ).run()
-        replies = iter([text_reply(text, None) for text in translated])
+        )
+        retries_until = min(call["retries_until"] for call in calls)
+
+        def decode(asked: Request) -> list[Translation] | None:
+            return None if asked.is_retry and monotonic() > retries_until else way.decoder(asked)
+
+        replies = iter([text_reply(text, None) for text in run_path(way.path, decode)])
         return [{"texts": list(islice(replies, len(call["texts"])))} for call in calls]
 
     def _search(self, search: SearchRequest) -> dict[str, Any]:

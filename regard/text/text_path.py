@@ -90,7 +90,7 @@ def checked_keep(keep: Keep, wanted: Wanted, free: Iterable[bool]) -> Keep:
     return keep
 
 
-def run_path(path: Path[_R], decode: Callable[[Request], Sequence[Translation]]) -> _R:
+def run_path(path: Path[_R], decode: Callable[[Request], Sequence[Translation] | None]) -> _R:
     """Decode what a path asks for until it ends, and return what it returns."""
     try:
         request = next(path)

@@ -740,9 +740,12 @@ def test_a_server_whose_export_was_removed_makes_it_again(tmp_path: Path, export
 
 def test_without_exports_a_folder_runs_on_pytorch(tmp_path: Path, cache: Path) -> None:
     async def use(service: ProcessService) -> Any:
-        return service.models["run"].facts["engine"]
+        (whole,) = await service.translate("run", ["Press F5 2026"], TextRequest(), DEADLINE)
+        streamed = [part async for part in service.stream("run", "Press F5 2026", TextRequest(), DEADLINE)]
+        return service.models["run"].facts["engine"], [bool(text.lines[0].warnings) for text in (whole, *streamed)]
 
-    assert served([folder(tmp_path / "run", end=0.5)], use)[0] == "pytorch"
+    is_lacking = [False, True]  # what a stream has lost is not translated again
+    assert served([folder(tmp_path / "run", end=0.5)], use)[0] == ("pytorch", is_lacking)
     assert not list(cache.glob("model-*"))
 
 

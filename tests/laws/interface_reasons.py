@@ -1,4 +1,4 @@
-"""Why interfaces may differ: reasons that docs/translation.md names, and those that are to be mended.
+"""Why interfaces may differ: the reasons that docs/translation.md names.
 
 Each explains a field of results on some lines and interfaces. A reason that explains nothing any more is deleted.
 """
@@ -83,38 +83,35 @@ def _in_words_of_command(case: Case) -> bool:
     return case.actual.warnings == tuple(map(reworded, case.expected.warnings or ()))
 
 
+_HAS_SPANS = _of("span", "tagged", "private", "very long")
+_IS_READ_OTHERWISE = _of("span", "tagged", "private", "very long", "letterless", "capitals", "title", "label")
+
+
+def _by_sentences(case: Case) -> bool:
+    """Return whether only what is told of sentences differs, or the spans of a line stood in several."""
+    return _HAS_SPANS(case) or case.actual.text == case.expected.text
+
+
+def _of_library(case: Case) -> bool:
+    """Return whether a line is read otherwise by the way of a text, or only its repetition is not noted."""
+    return _IS_READ_OTHERWISE(case) or case.differing == ["warnings"]
+
+
 REASONS = [
     Reason("Words of the command", COMMAND, _in_words_of_command, ("warnings",)),
     Reason("Texts of the server", SERVER, _has_layout),
+    Reason("Sentences of the server", frozenset({"v1"}), _by_sentences),
+    Reason("The library alone", frozenset({"c"}), _of_library),
+    Reason("int8 in a run folder", frozenset({"run folder"}), _HAS_SPANS, precisions=("int8",), most=0.01),
     Reason("int8 in WebAssembly", BROWSERS, lambda _: True, precisions=("int8",), most=0.05),
     Reason("Fields of a page", frozenset({"page"}), _of("carriage return", "breaks")),
 ]
 """What docs/translation.md names, in its order."""
-_WITH_SPANS = _of("span", "tagged", "private", "very long")
-OPEN = [
-    Reason("spans in JavaScript", BROWSERS, _WITH_SPANS),
-    Reason("spans in C", frozenset({"c"}), _of("span", "tagged", "private", "very long", "letterless")),
-    Reason("capitals in C", frozenset({"c"}), _of("capitals", "title")),
-    Reason("mnemonics in C", frozenset({"c"}), _of("label")),
-    Reason(
-        "no notes of repetition",
-        frozenset({"c"}),
-        lambda case: set(case.actual.warnings or ()) < set(case.expected.warnings or ()),
-        ("warnings",),
-    ),
-    Reason("parts of the server", frozenset({"v1"}), lambda _: True, ("parts",)),
-    Reason("warnings of the server", frozenset({"v1"}), lambda _: True, ("warnings",)),
-    Reason("sentences before spans, if scores are asked for", frozenset({"v1"}), _WITH_SPANS),
-    Reason("links of a run folder", frozenset({"run folder"}), _WITH_SPANS, precisions=("int8",)),
-]
-"""What is to be mended: it is nowhere documented, and goes."""
 
 
 def reasons_of(interface: str, precision: str) -> list[Reason]:
     """Return why an interface may differ, those last that may explain few lines."""
-    reasons = [
-        reason for reason in (*REASONS, *OPEN) if interface in reason.interfaces and precision in reason.precisions
-    ]
+    reasons = [reason for reason in REASONS if interface in reason.interfaces and precision in reason.precisions]
     return sorted(reasons, key=lambda reason: -reason.most)
 
 

@@ -177,8 +177,8 @@ export class Translator {
   options(): Required<Options>;
   /** Translate a line or several. Throws an Error if a line cannot be translated. */
   translate(text: string | string[], options?: TranslateOptions): Translation[];
-  /** Yield the translation of a line as it is decoded, greedily, word by word. */
-  stream(text: string, options?: Options): Generator<string, void, void>;
+  /** Yield the translation of a line as it is decoded, greedily, word by word: the first reading, of which nothing is tried again. */
+  stream(text: string, options?: Options & { keep?: boolean }): Generator<string, void, void>;
   /** Token ids of a line as the model reads it, end of sentence last. */
   encode(text: string): number[];
   /** Token ids of a text as the beginning of a translation. */

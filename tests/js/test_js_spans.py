@@ -57,3 +57,10 @@ def test_a_search_that_is_recorded_shows_the_spans(node: str, wasm: Path, make: 
     assert all(source < len(answer["sourceWords"]["texts"]) for source, _ in answer["alignments"])
     assert sum("{name}" in word for word in answer["targetWords"]["texts"]) == 1
     assert not re.search("[\U000f1900-\U000f1917]", str(answer))
+
+
+def test_streams_keep_spans_and_capitals_as_by_the_package(node: str, wasm: Path, make: Callable[..., Path]) -> None:
+    translator = RuntimeTranslator(make(copy_tokens=24), threads=1)
+    lines = [*LINES[::9], "OPEN {a} THE FILE", "열기(_O)"]
+    streams = run(node, wasm, translator.model.path, lines=[], options={}, streamed=lines)["streams"]
+    assert streams == [list(translator.begin_stream(line)) for line in lines]

@@ -24,6 +24,7 @@ WRONG = [
     *("prefix: wanted text", "wanted an array of 2", "token 3 is none", "one line is recorded", "is recurrent"),
 ]
 LINES = [*SENTENCES, "", "  나는   집에 간다 ", "😀 unseen 文字", " ".join(f"{line}." for line in SENTENCES * 4)]
+STREAMED = [*SENTENCES[:2], "OPEN THE FILE", f"{SENTENCES[0]} {{a}} %s", "<b>집</b> {a}"]
 
 
 def run(node: str, wasm: Path, model: Path, **request: Any) -> dict[str, Any]:
@@ -75,7 +76,7 @@ def test_it_translates_as_the_native_library(
     native, attends = RuntimeTranslator(model, threads=1), decoder != "no_attention"
     options = {"beam": 3, "nbest": 3, "attention": "all", "alignments": attends and decoder == "transformer"}
     options["states"] = encoder == "recurrent"
-    result = run(node, wasm, model, lines=LINES, options=options, streamed=LINES[:3])
+    result = run(node, wasm, model, lines=LINES, options=options, streamed=STREAMED)
     chosen = native.model.options()
     chosen.beam = chosen.nbest = 3
     chosen.attention, chosen.alignments, chosen.states = 2, int(options["alignments"]), int(options["states"])
@@ -102,7 +103,8 @@ def test_it_translates_as_the_native_library(
                     scores, np.where(np.isfinite(expected_scores), expected_scores, np.nan), atol=1e-4
                 )
             assert_same_states(one["states"], other.states)
-    assert result["streams"] == [list(native.stream(line)) for line in LINES[:3]]
+    translator = RuntimeTranslator(model, threads=1)
+    assert result["streams"] == [list(translator.begin_stream(line)) for line in STREAMED]
     assert result["ids"] == [native.encode(line) for line in LINES]
     assert {**native.model.card, **result["card"]} == native.model.card
     assert [layer["role"] for layer in result["layers"]] == [layer.role for layer in native.model.layers]

@@ -5,7 +5,7 @@
 import { hasLetters, lengthOf, wordsOf } from "./characters.js";
 import { CaseReader } from "./letter_case.js";
 import { COPIES } from "./spans.js";
-import { linePath, translateAlong, withGivenWords } from "./text_path.js";
+import { firstReading, linePath, translateAlong, withGivenWords } from "./text_path.js";
 
 const OPTIONS = [ // the fields of RegardOptions in regard.h: name, offset, whether it is a double
   ["beam", 0], ["nbest", 4], ["lengthPenalty", 8, true], ["maxRatio", 16, true], ["maxExtra", 24], ["minLength", 28], ["maxLength", 32],
@@ -253,8 +253,22 @@ export class Translator {
     }
   }
 
-  /** Yield the translation of a line as it is decoded, greedily, word by word. */
-  *stream(text, options = {}) {
+  /** Yield the translation of a line as it is decoded, greedily, word by word: with its capitals, and its spans by copy tokens; nothing is tried again. */
+  *stream(text, { keep = true, ...options } = {}) {
+    encoded(text); // what is no text is refused
+    const { text: read, restore } = keep ? firstReading(text, { copies: this.copies, reader: this.#reader }) : { text, restore: (words) => words };
+    let [raw, yielded] = ["", ""];
+    for (const words of this.#streamed(read, options)) {
+      raw += words;
+      const whole = restore(raw);
+      if (!whole.startsWith(yielded)) continue; // a letter or a space depends on what comes next
+      yield whole.slice(yielded.length);
+      yielded = whole;
+    }
+    if (restore(raw).length > yielded.length) yield restore(raw).slice(yielded.length);
+  }
+
+  *#streamed(text, options) {
     const line = encoded(text), { exports } = this.#library, owned = [], allocate = (size) => this.#library.allocate(size, owned);
     let stream = 0;
     try {

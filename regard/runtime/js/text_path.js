@@ -59,6 +59,14 @@ function* attempt(line, taken, rules) {
   return { result, differing, isComplete, faults: 2 * (differing.lost.length + differing.invented.length) + (isComplete ? 0 : 1) };
 }
 
+/** Return a line as the model reads it at first, and what brings back its translation, or the beginning of that, for streams. */
+export function firstReading(line, { copies, reader }) {
+  const taken = line === line.replace(PATTERNS.invisible, "") ? takeOut(line, copies, KEPT, { isFirst: true }) : null;
+  const isCopied = taken?.lines.length === 1;
+  const { line: text, restore = same } = reader.read(isCopied ? taken.lines[0] : line);
+  return { text, restore: isCopied ? (translation) => taken.copied.restore(restore(translation)) : restore };
+}
+
 /** Take the spans out of a line, of these kinds: copy tokens stand for few of them that are no tags. null: it has none. */
 function takeOut(given, copies, kinds, { isFirst, isShown }) {
   const line = given.replace(PATTERNS.invisible, ""); // beside a span they would count as letters

@@ -15,7 +15,6 @@ from regard.data.spans import spans_note
 from regard.text.casing import CaseReader
 from regard.text.constraints import NO_CONSTRAINTS, Constraints, constraints_of_each
 from regard.text.doubts import Doubts
-from regard.text.text_format import TextFormat, TranslatedText, texts_path
 from regard.text.text_path import (
     BEST_TEXT,
     Keep,
@@ -36,6 +35,7 @@ if TYPE_CHECKING:
     from regard.data.languages import Languages
     from regard.search.search_steps import SearchStep
     from regard.search.settings import SearchOptions, SearchSettings
+    from regard.text.text_format import TextFormat, TranslatedText
 
 _R = TypeVar("_R")
 
@@ -128,6 +128,8 @@ class Translator(ABC):
         **search: Unpack[SearchOptions],
     ) -> TranslationCall[list[TranslatedText]]:
         """Begin to translate whole texts: see `texts_path`. Markup needs links, where a model has any."""
+        from regard.text.text_format import texts_path  # late: a line of a file needs no markup
+
         wanted = wanted._replace(alignments=self.has_attention and (wanted.alignments or form.kind != "text"))
         decoder = self._decoder(0, wanted, NO_CONSTRAINTS, search)
         rules = self._rules(wanted, keep)

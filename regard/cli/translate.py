@@ -27,8 +27,9 @@ from regard.common.reading import is_runtime_file
 
 if TYPE_CHECKING:
     from regard.data.languages import Languages
+    from regard.model_folder import FolderSettings
     from regard.models import Model
-    from regard.pipeline import FolderTranslator, Translation, Translator
+    from regard.pipeline import FolderTranslator, RuntimeTranslator, Translation, Translator
     from regard.pipeline.bulk import (
         Chunk,
         ChunkResult,
@@ -164,6 +165,7 @@ class _Model:
     device: str
     folder: Path | None  # None: a runtime file
     languages: Callable[[], Languages]
+    encoder: Callable[[], ConstraintEncoder]  # of constraints; that of a folder is there before its model is
     export_name: str = ""  # that it is kept by, to be opened without PyTorch the next time; empty: it is not
 
     def keep_export(self) -> None:
@@ -195,8 +197,7 @@ def _open_model(
     if export is not None:
         with suppress(RegardError):  # settings that contradict each other are refused below
             export.search.with_values(**search)
-            most = export.model.options().max_line
-            return _Model(lambda: export, lambda: export.search, most, "cpu", None, lambda: export.languages)
+            return _library_model(export)
     if given["file"] == "-" and sys.stdin.isatty():
         say(f"opening {runs[0]} …")  # PyTorch takes some seconds
     setup_process(given["threads"], given["quiet"], given["debug"], given["seed"])
@@ -209,13 +210,13 @@ def _suits_library(context: typer.Context, search: dict[str, Any]) -> bool:
     from regard.pipeline.runtime_translator import UNSUPPORTED
 
     given = context.params
-    others = any(given[name] for name in ("with_", "term", "forbid", "cluster", "stream"))
+    others = any(given[name] for name in ("with_", "cluster", "stream"))
     if others or not search.keys().isdisjoint(UNSUPPORTED):
         return False
     with suppress(RegardError):  # raised again after what is wrong with the model
         kind = _find_input(context)
         # Alignments, which pages need, are read in float32 by PyTorch, whatever the precision of the search.
-        return kind != "jsonl" and (given["precision"] == "float32" or not (given["alignments"] or kind != "text"))
+        return given["precision"] == "float32" or not (given["alignments"] or kind in ("html", "xml"))
     return False
 
 
@@ -231,7 +232,8 @@ def _model_folders(context: typer.Context, runs: list[Path], device: str, precis
     make = partial(load_translator, runs if len(runs) > 1 else runs[0], device, precision)
     settings = load_settings(runs[0])
     search = settings.search
-    return _Model(make, lambda: search, search.max_line, device, runs[0], lambda: settings.languages)
+    languages, encoder = lambda: settings.languages, partial(_folder_encoder, runs[0], settings)
+    return _Model(make, lambda: search, search.max_line, device, runs[0], languages, encoder)
 
 
 def _runtime_file(context: typer.Context, runs: list[Path], device: str, precision: options.Precision) -> _Model:
@@ -243,8 +245,14 @@ def _runtime_file(context: typer.Context, runs: list[Path], device: str, precisi
     source = context.get_parameter_source("precision")
     wanted = precision if source is not None and source.name == "COMMANDLINE" else None
     translator = open_runtime(runs[0], device, wanted, context.params["threads"])
+    return _library_model(translator)
+
+
+def _library_model(translator: RuntimeTranslator) -> _Model:
+    """Return what stands on the C library."""
+    languages, encoder = lambda: translator.languages, lambda: translator.constraint_encoder
     max_line = translator.model.options().max_line
-    return _Model(lambda: translator, lambda: translator.search, max_line, "cpu", None, lambda: translator.languages)
+    return _Model(lambda: translator, lambda: translator.search, max_line, "cpu", None, languages, encoder)
 
 
 def _find_input(context: typer.Context) -> InputKind:
@@ -301,7 +309,12 @@ def _input(
         lines = Lines(file, read_line)
         if lines.typed and not (jsonl or is_quiet()):
             lines.greet(str(context.params["run"]), model.languages().pair)
-    encoder = _constraint_encoder(model.folder, constraints, limits) if limits and jsonl and model.folder else None
+    encoder = None
+    if jsonl and limits:
+        from regard.search import check_constraints
+
+        encoder = model.encoder()
+        check_constraints([constraints], encoder, limits)
     return lines, LineParser(constraints, jsonl, lines.name, encoder, limits), kind
 
 
@@ -314,16 +327,13 @@ def _warn_of_tabs(file: str) -> None:
         warn(f"{file}: most lines hold tabs; of pairs or a table translate one column: `cut -f1`")
 
 
-def _constraint_encoder(run: Path, constraints: Constraints, limits: SearchSettings) -> ConstraintEncoder:
-    """Load what tokenises constraints, before the model is; raises UsageError if `constraints` cannot be met."""
+def _folder_encoder(run: Path, settings: FolderSettings) -> ConstraintEncoder:
+    """Load what tokenises the constraints of a model folder."""
     from regard.data.letter_case import letter_case
-    from regard.model_folder import load_settings, load_tokenizer
-    from regard.search import ConstraintEncoder, check_constraints
+    from regard.model_folder import load_tokenizer
+    from regard.search import ConstraintEncoder
 
-    settings = load_settings(run)
-    encoder = ConstraintEncoder(load_tokenizer(run, settings).target, letter_case(settings.languages.target))
-    check_constraints([constraints], encoder, limits)
-    return encoder
+    return ConstraintEncoder(load_tokenizer(run, settings).target, letter_case(settings.languages.target))
 
 
 def _refuse_to_stream(context: typer.Context, kind: InputKind, search: dict[str, Any]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import groupby
 from typing import Any, Literal
@@ -32,6 +32,23 @@ _STRANGE, _STRANGE_START = "\ufdd0", "\ufdd1"  # noncharacters of Unicode, so no
 def normalised_line(text: str) -> str:
     """Normalise a line for every vocabulary."""
     return clean(text).replace(SPACE, "_")
+
+
+def surfaces_of(tokens: Iterable[str], is_byte: Callable[[str], bool]) -> list[bytes]:
+    """Return the bytes that each token of a vocabulary adds to a text, as UTF-8; none for PAD, UNK, BOS and EOS.
+
+    `is_byte`: whether a token that looks like a byte is one.
+    """
+    surfaces = []
+    for index, token in enumerate(tokens):
+        byte = _BYTE.fullmatch(token)
+        if index in (PAD, UNK, BOS, EOS):
+            surfaces.append(b"")
+        elif byte and is_byte(token):
+            surfaces.append(bytes([int(byte[1], 16)]))
+        else:
+            surfaces.append(token.replace(SPACE, " ").encode())
+    return surfaces
 
 
 def vocabulary_of(model: bytes, table: PieceTable | None = None) -> Vocabulary:
@@ -112,15 +129,8 @@ class Vocabulary:
     @cached_property
     def surface_bytes(self) -> list[bytes]:
         """The bytes that each token adds to a text, as UTF-8; empty for PAD, UNK, BOS and EOS."""
-        surfaces = []
-        for index, token in enumerate(self.tokens(range(len(self)))):
-            if index in (PAD, UNK, BOS, EOS):
-                surfaces.append(b"")
-            elif byte := self._byte(token):
-                surfaces.append(bytes([int(byte, 16)]))
-            else:
-                surfaces.append(token.replace(SPACE, " ").encode())
-        return surfaces
+        p = self._processor
+        return surfaces_of(self.tokens(range(len(self))), lambda token: p.is_byte(p.piece_to_id(token)))
 
     @cached_property
     def copy_ids(self) -> dict[str, int]:
@@ -240,11 +250,6 @@ class Vocabulary:
 
     def _with_tokens(self, ids: Sequence[int]) -> Iterator[tuple[int, str]]:
         return zip(ids, self.tokens(ids), strict=True)
-
-    def _byte(self, token: str) -> str | None:
-        """Return the two hexadecimal digits of a token that is a byte."""
-        byte = _BYTE.fullmatch(token)
-        return byte[1] if byte and self._processor.is_byte(self._processor.piece_to_id(token)) else None
 
 
 class WhitespaceVocabulary(Vocabulary):

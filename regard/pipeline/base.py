@@ -27,9 +27,11 @@ from regard.search import (
     SearchSettings,
     Task,
     check_constraints,
+    check_required,
     coverage,
     find_repetition,
     mbr_utility,
+    required_tokens,
 )
 from regard.search.forced_decoding import force_decode
 from regard.text.constraints import constraints_of_each
@@ -117,9 +119,6 @@ class BasePipeline:
         """
         per_source = constraints_of_each(constraints, count, unit)
         check_constraints(per_source, self._constraint_encoder, settings)
-        if any(item.terms for item in per_source) and (settings.sample or settings.groups > 1):
-            option = "sample" if settings.sample else "groups"
-            raise UsageError(f"terms and {option}: terms need the whole beam of one search; leave one of them out")
         return per_source
 
     def _request(
@@ -128,14 +127,9 @@ class BasePipeline:
         """Build the decode request number `index` of a call; what is sampled for it depends on `key` and the seed."""
         encoder = self._constraint_encoder
         prefix, terms = encoder.encode_prefix(constraints.prefix), encoder.encode_terms(constraints.terms)
-        required = len(prefix) + sum(len(term.forms[0]) for term in terms)
+        required = len(prefix) + required_tokens(terms)
         max_steps = settings.max_steps(source_length(source), self._model.max_target, required)
-        if required and required >= max_steps:
-            phrases = ", ".join(map(repr, (constraints.prefix, *constraints.terms)[not constraints.prefix :]))
-            raise UsageError(
-                f"{phrases}: {required} tokens are required, and a target may have at most {max_steps - 1} "
-                "(`max_length`, or the model's limit); raise it, or require less"
-            )
+        check_required(constraints, required, max_steps)
         forbidden, target = encoder.encode_forbidden(constraints.forbid), self.tokenizer.target
         copies = self.tokenizer.copies_of(source) if isinstance(source, list) else ()
         rest = target.byte_tokens, copies, target.copy_tokens
@@ -175,14 +169,6 @@ class BasePipeline:
         """Return the text that a target repeats over and over, and how often, unless its source does too."""
         repetition = find_repetition(ids, source)
         return None if repetition is None else (self.tokenizer.target.decode(repetition.ids), repetition.times)
-
-    @staticmethod
-    def _missing_terms(best: Hypothesis, constraints: Constraints, kind: str) -> tuple[str, ...]:
-        """Return the note on an output (`kind`: translation or caption) that lacks a required term, if it does."""
-        if best.complete or not constraints.terms:
-            return ()
-        terms = ", ".join(map(repr, constraints.terms))
-        return (f"the {kind} lacks a required term ({terms}); a larger `beam` or `max_extra` may find room",)
 
 
 def read_side(vocabulary: Vocabulary, ids: Sequence[int]) -> tuple[tuple[str, ...], tuple[int, ...], tuple[str, ...]]:

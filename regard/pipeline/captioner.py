@@ -34,6 +34,7 @@ from regard.runtime.engine import DecodeRequest
 from regard.search import NO_CONSTRAINTS, Constraints, Hypothesis, SearchOptions, SearchSettings
 from regard.search.forced_decoding import ForcedDecoding, force_decode
 from regard.search.search_steps import SearchStep
+from regard.text.constraints import missing_terms
 from regard.text.translation import as_text, last_layer, result_html
 
 ImageInput = ImageSource | bytearray | npt.NDArray[np.uint8] | torch.Tensor | SourcePixels
@@ -126,7 +127,7 @@ class Captioner(BasePipeline):
     def _warn(self, index: int, repetition: tuple[str, int] | None, best: Hypothesis, constraints: Constraints) -> None:
         """Warn if caption number `index` repeats itself or lacks a required term."""
         notes = [repetition_note(repetition, "caption")] if repetition is not None else []
-        for note in (*notes, *self._missing_terms(best, constraints, "caption")):
+        for note in (*notes, *missing_terms(best.complete, constraints, "caption")):
             warnings.warn(LineWarning(index, note), stacklevel=3)
 
     def score(self, image: ImageInput, target: str) -> float:

@@ -23,7 +23,7 @@ from regard.search import Hypothesis, SearchOptions, SearchSettings, is_complete
 from regard.search.forced_decoding import ForcedDecoding, force_decode
 from regard.search.sampling import source_key
 from regard.search.search_steps import SearchStep
-from regard.text.constraints import NO_CONSTRAINTS, Constraints
+from regard.text.constraints import NO_CONSTRAINTS, Constraints, missing_terms
 from regard.text.doubts import Doubts
 from regard.text.line_splitter import LineSplitter
 from regard.text.text_path import Request, Wanted
@@ -278,7 +278,7 @@ class FolderTranslator(BasePipeline, Translator):
             hypothesis.score,
             repetition=self._repetition(ids, segment.ids),
             is_complete=hypothesis.complete,
-            notes=self._missing_terms(hypothesis, segment.constraints, "translation"),
+            notes=missing_terms(hypothesis.complete, segment.constraints, "translation"),
             ids=tuple(ids),
             source_tokens=tuple(self.tokenizer.source.tokens(segment.ids)),
         )

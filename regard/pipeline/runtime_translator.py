@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
+from itertools import repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,8 +15,9 @@ from regard.common.errors import UsageError, repetition_note
 from regard.data.familiar import Familiar
 from regard.data.given_words import given_words
 from regard.pipeline.translator import Decoder, Translator
+from regard.runtime.model import Constraints as LibraryConstraints
 from regard.runtime.model import Options, RuntimeHypothesis, RuntimeLine, RuntimeModel, available_cores
-from regard.text.constraints import NO_CONSTRAINTS, Constraints, constraints_of_each
+from regard.text.constraints import NO_CONSTRAINTS, Constraints, constraints_of_each, missing_terms
 from regard.text.doubts import Doubts
 from regard.text.text_path import Request, Wanted
 from regard.text.translation import SPLIT, TranslatedPart, Translation, as_text, check_nbest
@@ -24,10 +26,13 @@ if TYPE_CHECKING:
     from regard.attention.alignment import Readings
     from regard.data.language_id import LanguageId
     from regard.data.languages import Languages
+    from regard.search.constraint_text import ConstraintEncoder
     from regard.search.search_steps import SearchStep
     from regard.search.settings import SearchOptions, SearchSettings
 
-UNSUPPORTED = ("sample", "mbr", "coverage_penalty", "temperature", "top_k", "top_p", "groups")
+_LineConstraints = tuple[Constraints, LibraryConstraints]
+"""Constraints in words and in token ids."""
+UNSUPPORTED = ("mbr", "coverage_penalty", "groups")
 """Search settings that only a run folder, and PyTorch, can do."""
 OF_TRAINING = ("longest_source", "line_clauses")
 """Search settings that the library keeps as they were when the file was written."""
@@ -35,15 +40,19 @@ _SHARED = (
     *("beam", "length_penalty", "max_ratio", "max_extra", "min_length", "max_length"),
     *("no_repeat_ngram", "max_line", "max_whole"),
 )
-"""Search settings that are options of the C library by the same name."""
+"""Search settings that are options of the C library by the same name, which checks them."""
+_SAMPLING = ("sample", "temperature", "top_k", "top_p", "seed")
+"""Search settings that are its options, too; without a sample it does not look at them."""
+_ABSENT = {"max_length": -1, "top_k": 0, "top_p": 0.0}
+"""What the library takes for settings that are None."""
 _EOS = 3
 
 
 class RuntimeTranslator(Translator):
     """A translator that stands on a runtime file, and the C library.
 
-    It searches greedily or with a beam, and can be given a prefix; terms, forbidden words, sampling, diverse beams and
-    MBR need the run folder.
+    It searches greedily or with a beam, or samples, under any constraints; diverse beams, MBR and the coverage penalty
+    need the run folder.
     """
 
     def __init__(self, path: str | Path, threads: int | None = None) -> None:
@@ -110,25 +119,31 @@ class RuntimeTranslator(Translator):
             raise UsageError("this model has no attention, so it has no alignments to extract; leave `alignments` out")
         options = self._options(wanted.nbest, search)
         threshold = search.get("score_threshold", self._threshold(options))
-        return LibraryDecoder(self, count, options, self._prefixes(constraints, count, search), threshold, wanted)
+        per_line = None
+        if constraints is not NO_CONSTRAINTS:
+            per_line = self._encoded(constraints_of_each(constraints, count, "line"), search)
+        return LibraryDecoder(self, count, options, per_line, threshold, wanted)
 
     def _stream(
         self, text: str, constraints: Constraints, search: SearchOptions
     ) -> Generator[str, None, tuple[str, ...]]:
-        if constraints != NO_CONSTRAINTS:
-            raise UsageError("a runtime file streams without constraints; translate the line, or use the run folder")
         greedy: SearchOptions = {"beam": 1}
-        yield from self.model.stream(text, self._options(1, {**search, **greedy}))
-        return ()
+        options = self._options(1, {**search, **greedy})
+        if constraints == NO_CONSTRAINTS:
+            yield from self.model.stream(text, options)
+            return ()
+        ((_, encoded),) = self._encoded([constraints], search)
+        is_complete = yield from self.model.stream(text, options, encoded)
+        return missing_terms(is_complete, constraints, "translation")
 
     def _trace(
         self, text: str, constraints: Constraints, search: SearchOptions
     ) -> tuple[Translation, list[SearchStep]]:
         wanted = Wanted(readings=True)
         decoder = self._decoder(1, wanted, constraints, search)
-        lines, options, prefixes = decoder.arguments(Request([text], [0]))
+        lines, options, encoded = decoder.arguments(Request([text], [0]))
         options.trace = 1
-        (line,) = self.model.translate(lines, options, prefixes)
+        (line,) = self.model.translate(lines, options, encoded)
         if len(line.parts) > 1:
             raise UsageError(SPLIT)
         if not line.source:
@@ -140,38 +155,45 @@ class RuntimeTranslator(Translator):
     @cached_property
     def _own_options(self) -> Options:
         """The model's own options of a search."""
-        return self.model.options()
+        options = self.model.options()
+        _set_options(options, {name: value for name, value in self.model.card["search"].items() if name in _SAMPLING})
+        return options
 
     def _threshold(self, options: Options) -> float | None:
         """Return the score below which a translation is doubtful; None: unknown, or scores are of another kind."""
-        if options.length_penalty != self._own_options.length_penalty:
+        own = self._own_options
+        if (options.length_penalty, options.sample) != (own.length_penalty, own.sample):
             return None
         threshold: float | None = self.model.card["search"].get("score_threshold")
         return threshold
 
-    def _prefixes(
-        self, constraints: Constraints | Sequence[Constraints], count: int, search: SearchOptions
-    ) -> list[list[int]] | None:
-        """Return the tokens that the target of each line begins with; None: there are no constraints.
+    @cached_property
+    def constraint_encoder(self) -> ConstraintEncoder:
+        """Tokenises constraints with the model's vocabulary."""
+        from regard.runtime.library_constraints import RuntimeVocabulary
+        from regard.search.constraint_text import ConstraintEncoder
 
-        Raises UsageError, with all causes, for other constraints and for prefixes that cannot be written.
+        return ConstraintEncoder(RuntimeVocabulary(self.model), self.case_reader.target)
+
+    def _encoded(self, per_line: list[Constraints], search: SearchOptions) -> list[_LineConstraints]:
+        """Return the constraints of each line, with what the library takes.
+
+        Raises UsageError, with all causes, for constraints that contradict themselves or the search settings.
         """
-        if constraints is NO_CONSTRAINTS:
-            return None
-        each, encode = constraints_of_each(constraints, count, "line"), self.model.encode_target
-        if any(item.terms or item.forbid for item in each):
-            raise UsageError(
-                "terms and forbidden words need the run folder; a runtime file has nothing that tokenises them, and "
-                "takes a prefix"
-            )
-        from regard.search.constraint_text import problems_of
+        from regard.runtime.library_constraints import library_constraints
+        from regard.search.constraint_text import check_constraints, check_required
+        from regard.search.constraints import required_tokens
 
-        case = self.case_reader.target
-
-        limits = self.search.with_values(**{name: value for name, value in search.items() if value is not None})
-        causes = (cause for item in dict.fromkeys(each) for cause in problems_of(item, encode, limits, "", case))
-        UsageError.raise_all(dict.fromkeys(causes))
-        return [encode(item.prefix) for item in each]
+        encoder = self.constraint_encoder
+        settings = self.search.with_values(**{name: value for name, value in search.items() if value is not None})
+        check_constraints(per_line, encoder, settings)
+        encoded = dict[Constraints, LibraryConstraints]()
+        for item in dict.fromkeys(per_line):
+            prefix, terms = encoder.encode_prefix(item.prefix), encoder.encode_terms(item.terms)
+            if settings.max_length is not None:  # the library has the limit of the model itself
+                check_required(item, len(prefix) + required_tokens(terms), settings.max_length + 1)
+            encoded[item] = library_constraints(prefix, terms, encoder.encode_forbidden(item.forbid))
+        return [(item, encoded[item]) for item in per_line]
 
     def _options(self, nbest: int, search: SearchOptions) -> Options:
         """Return the options of the C library. Raises UsageError, with all causes, for what it cannot do."""
@@ -183,9 +205,10 @@ class RuntimeTranslator(Translator):
             fixed = [name for name in OF_TRAINING if name in chosen]
             UsageError.raise_all(f"`{name}` is of the training data, and fixed in a runtime file" for name in fixed)
             options.split = int(settings.splits_sentences)
-            chosen = {name: getattr(settings, name) for name in _SHARED}
-        for name, value in chosen.items():  # the library checks their bounds
-            setattr(options, name, -1 if value is None else value)
+            if chosen.get("sample") and "beam" not in chosen:
+                settings = settings.with_values(beam=nbest)
+            chosen = {name: getattr(settings, name) for name in (*_SHARED, *_SAMPLING)}
+        _set_options(options, chosen)
         check_nbest(nbest, options.beam)
         options.nbest, options.threads = nbest, self.threads
         return options
@@ -194,7 +217,7 @@ class RuntimeTranslator(Translator):
 class LibraryDecoder(Decoder):
     """Decodes the lines of one call by the library, at once or by whoever hands over the arguments itself.
 
-    `prefixes`: the tokens that the target of each line begins with; None: any.
+    `constraints`: of each line; None: there are none.
     """
 
     def __init__(
@@ -202,7 +225,7 @@ class LibraryDecoder(Decoder):
         translator: RuntimeTranslator,
         count: int,
         options: Options,
-        prefixes: list[list[int]] | None,
+        constraints: list[_LineConstraints] | None,
         threshold: float | None,
         wanted: Wanted,
     ) -> None:
@@ -210,7 +233,7 @@ class LibraryDecoder(Decoder):
         self._doubts = translator.doubts
         self._count = count
         self._options = options
-        self._prefixes = prefixes
+        self._constraints = constraints
         self._threshold = threshold
         self._wanted = wanted
         self._reads_each = False
@@ -223,21 +246,26 @@ class LibraryDecoder(Decoder):
 
     @property
     def free(self) -> Sequence[bool]:
-        return [True] * self._count if self._prefixes is None else [not prefix for prefix in self._prefixes]
+        if self._constraints is None:
+            return [True] * self._count
+        return [item == NO_CONSTRAINTS for item, _ in self._constraints]
 
     def __call__(self, request: Request) -> list[Translation]:
         return self.read(request, self._model.translate(*self.arguments(request)))
 
-    def arguments(self, request: Request) -> tuple[Sequence[str], Options, list[list[int]] | None]:
-        """Return lines, options and prefixes, as the library takes them."""
+    def arguments(self, request: Request) -> tuple[Sequence[str], Options, list[LibraryConstraints] | None]:
+        """Return lines, options and constraints, as the library takes them."""
         options = self._options.copy()
         options.alignments = int(self._finds_links(request))
-        prefixes = None if self._prefixes is None else [self._prefixes[owner] for owner in request.owners]
-        return request.lines, options, prefixes
+        constraints = self._constraints
+        encoded = None if constraints is None else [constraints[owner][1] for owner in request.owners]
+        return request.lines, options, encoded
 
     def read(self, request: Request, lines: Sequence[RuntimeLine]) -> list[Translation]:
         """Return what the library has found as translations."""
-        pairs = zip(request.lines, map(self._translation, lines), strict=True)
+        constraints = self._constraints
+        each = repeat(NO_CONSTRAINTS) if constraints is None else (constraints[owner][0] for owner in request.owners)
+        pairs = zip(request.lines, map(self._translation, lines, each), strict=True)
         if not self._finds_links(request):
             return [translation for _, translation in pairs]
         return [translation.with_given_words(given_words(line)) for line, translation in pairs]
@@ -245,7 +273,7 @@ class LibraryDecoder(Decoder):
     def _finds_links(self, request: Request) -> bool:
         return self._wanted.alignments or (request.links and self._model.has_attention)
 
-    def _translation(self, line: RuntimeLine) -> Translation:
+    def _translation(self, line: RuntimeLine, constraints: Constraints) -> Translation:
         best = line.hypotheses[0]
         parts = tuple(
             TranslatedPart(source, text, score, self._doubts.is_doubtful(source, score, self._threshold))
@@ -254,23 +282,28 @@ class LibraryDecoder(Decoder):
         ranked: tuple[Translation, ...] = ()
         if self._wanted.nbest > 1 and line.parts:
             ranked = tuple(
-                self._result(line, hypothesis, self._readings(line, hypothesis) if self._reads_each else None)
+                self._result(
+                    line, hypothesis, constraints, self._readings(line, hypothesis) if self._reads_each else None
+                )
                 for hypothesis in line.hypotheses
             )
         readings = self._readings(line, best) if self._wanted.readings else None
         doubtful = any(part.doubtful for part in parts)
-        return self._result(line, best, readings, ranked, parts, doubtful, line.notes)
+        return self._result(line, best, constraints, readings, ranked, parts, doubtful, line.notes)
 
     def _result(
         self,
         line: RuntimeLine,
         hypothesis: RuntimeHypothesis,
+        constraints: Constraints,
         readings: Readings | None = None,
         nbest: tuple[Translation, ...] = (),
         parts: tuple[TranslatedPart, ...] = (),
         doubtful: bool = False,
         notes: tuple[str, ...] = (),
     ) -> Translation:
+        if constraints.terms:
+            notes = (*notes, *missing_terms(hypothesis.is_complete, constraints, "translation"))
         return Translation(
             hypothesis.text,
             tuple(self._model.tokens(hypothesis.ids, True)),
@@ -303,8 +336,9 @@ class LibraryDecoder(Decoder):
         return Readings(tokens[0], tokens[1], words[0], words[1], weights, roles, texts[0], texts[1], scores=scores)
 
 
-class _AllFree(Sequence[bool]):
-    """Any number of lines, none of which has constraints."""
+def _set_options(options: Options, values: Mapping[str, Any]) -> None:
+    for name, value in values.items():
+        setattr(options, name, _ABSENT[name] if value is None else value)
 
 
 def _refuse_unsupported(settings: SearchSettings) -> None:

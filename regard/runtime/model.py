@@ -9,7 +9,7 @@ import os
 import struct
 import threading
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
@@ -98,15 +98,26 @@ class Term(ctypes.Structure):
     )
 
 
+class Completion(ctypes.Structure):
+    """Token that would complete a forbidden phrase, as `RegardCompletion` of regard.h."""
+
+    _fields_ = (("before", ctypes.c_char_p), *typed(ctypes.c_int32, "size", "token", "at_boundary", "reserved"))
+
+
 class Constraints(ctypes.Structure):
     """Constraints on the target of one source, as `RegardConstraints` of regard.h."""
 
     _fields_ = (
         *(("prefix", _Ids), ("prefix_size", ctypes.c_size_t)),
         *(("terms", ctypes.POINTER(Term)), ("term_count", ctypes.c_size_t)),
-        *(("banned", ctypes.c_void_p), ("banned_count", ctypes.c_size_t)),
+        *(("banned", ctypes.POINTER(Completion)), ("banned_count", ctypes.c_size_t)),
         *(("max_steps", ctypes.c_int64), ("sampling_key", ctypes.c_uint64)),
     )
+
+    @classmethod
+    def of_prefix(cls, ids: Sequence[int]) -> Constraints:
+        """Return what makes a target begin with these tokens."""
+        return cls((ctypes.c_int32 * len(ids))(*ids), len(ids))
 
 
 class _Layer(ctypes.Structure):
@@ -154,8 +165,6 @@ Source = Sequence[int] | EncodedSource
 """Token ids, end of sentence last, or what an encoder made of them, or of an image."""
 Sources = Sequence[str] | Sequence[Source]
 """Sources of one call, all of a kind."""
-SourceConstraints = Sequence[Sequence[int]] | Sequence[Constraints]
-"""Of each source: of a line the token ids that its target begins with."""
 
 
 class _Attention(ctypes.Structure):
@@ -428,12 +437,12 @@ class RuntimeModel:
         return Options(*(getattr(options, name) for name in _NAMES))
 
     def translate(
-        self, sources: Sources, options: Options, constraints: SourceConstraints | None = None
+        self, sources: Sources, options: Options, constraints: Sequence[Constraints] | None = None
     ) -> list[RuntimeLine]:
         """Translate lines, or search for the targets of token ids or of what an encoder made.
 
-        `constraints`: of lines the token ids that the target of each begins with, of other sources `Constraints`. Those
-        are searched whole, and their targets may be empty if `min_length` lets them.
+        `constraints`: of each source. Token ids and what an encoder made are searched whole, and their targets may be
+        empty if `min_length` lets them.
 
         Calls of several threads at once are searched together, as alone. The second that is open starts a queue with
         its `threads` (later ones share these), which ends with the model; none is started as long as calls are alone.
@@ -449,10 +458,10 @@ class RuntimeModel:
             self._alone.release()
 
     def _translate(
-        self, sources: Sources, options: Options, constraints: SourceConstraints | None
+        self, sources: Sources, options: Options, constraints: Sequence[Constraints] | None
     ) -> list[RuntimeLine]:
         kind, given = _given(sources, constraints)
-        call = getattr(self._library, f"regard_translate{kind}" if kind else "regard_continue")
+        call = getattr(self._library, f"regard_translate{kind}")
         return self._lines(_succeed(call, self._model, *given, ctypes.byref(_structure(options))))
 
     def _shared_queue(self, threads: int) -> RuntimeQueue:
@@ -467,10 +476,11 @@ class RuntimeModel:
         """Start threads that translate calls which arrive at any time, with continuous batching."""
         return RuntimeQueue(self, threads)
 
-    def stream(self, line: str, options: Options) -> Iterator[str]:
-        """Yield what the greedy translation of a line grows by, word by word."""
-        encoded, chosen = line.encode("utf-8", "replace"), ctypes.byref(_structure(options))
-        stream = _succeed(self._library.regard_stream, self._model, encoded, len(encoded), chosen)
+    def stream(self, line: str, options: Options, constraints: Constraints | None = None) -> Generator[str, None, bool]:
+        """Yield what the greedy translation of a line grows by, word by word; return whether it holds all terms."""
+        encoded = line.encode("utf-8", "replace")
+        chosen = constraints and ctypes.byref(constraints), ctypes.byref(_structure(options))
+        stream = _succeed(self._library.regard_stream, self._model, encoded, len(encoded), *chosen)
         try:
             size = ctypes.c_size_t()
             while address := self._library.regard_next(stream, ctypes.byref(size)):
@@ -480,6 +490,7 @@ class RuntimeModel:
             self.check_unchanged()
             if size.value:
                 raise MemoryError("there is not enough memory to translate the line")
+            return bool(self._library.regard_stream_is_complete(stream))
         finally:
             self._library.regard_stream_free(stream)
 
@@ -522,6 +533,15 @@ class RuntimeModel:
             address = self._library.regard_token(self._model, int(is_target), index, ctypes.byref(size))
             known[index] = _text(address, size.value)
         return [known[index] for index in ids]
+
+    def vocabulary(self, is_target: bool) -> tuple[str, ...]:
+        """Return all tokens, by their ids."""
+        size = ctypes.c_size_t()
+        addresses = (
+            self._library.regard_token(self._model, int(is_target), index, ctypes.byref(size))
+            for index in itertools.count()
+        )
+        return tuple(_text(address, size.value) for address in itertools.takewhile(bool, addresses))
 
     def decode(self, ids: Sequence[int], is_target: bool) -> str:
         """Return the text of tokens."""
@@ -637,7 +657,7 @@ class RuntimeQueue:
         self._queue: int | None = _succeed(self._library.regard_queue_open, model._model, threads)
 
     def submit(
-        self, ticket: int, sources: Sources, options: Options, constraints: SourceConstraints | None = None
+        self, ticket: int, sources: Sources, options: Options, constraints: Sequence[Constraints] | None = None
     ) -> None:
         """Hand over what `RuntimeModel.translate` takes. Raises LineError or UsageError as it does."""
         kind, given = _given(sources, constraints)
@@ -647,7 +667,7 @@ class RuntimeQueue:
             raise _problem(error.value.decode("utf-8", "replace"))
 
     def translate(
-        self, sources: Sources, options: Options, constraints: SourceConstraints | None = None
+        self, sources: Sources, options: Options, constraints: Sequence[Constraints] | None = None
     ) -> list[RuntimeLine]:
         """Submit a call and wait for it; Ctrl-C cancels it. No other thread may take calls that it did not submit."""
         ticket = next(self._tickets)
@@ -759,12 +779,12 @@ def _structure(options: Options) -> _Options:
         ) from None
 
 
-def _given(sources: Sources, constraints: SourceConstraints | None) -> tuple[str, tuple[Any, ...]]:
+def _given(sources: Sources, constraints: Sequence[Constraints] | None) -> tuple[str, tuple[Any, ...]]:
     """Return what names the functions of the library that take such sources, and these as the functions take them."""
-    count, given = len(sources), cast(Any, constraints)
+    count = len(sources)
+    own = None if constraints is None else (Constraints * count)(*constraints)
     if not sources or isinstance(sources[0], str):
-        return "", (*_texts(cast(Sequence[str], sources)), *((None, None) if given is None else _arrays(given)))
-    own = None if given is None else (Constraints * count)(*given)
+        return "", (*_texts(cast(Sequence[str], sources)), own)
     if isinstance(sources[0], EncodedSource):
         return "_encoded", ((EncodedSource * count)(*cast(Any, sources)), count, own)
     return "_ids", (*_arrays(cast(Any, sources)), count, own)
@@ -807,7 +827,7 @@ def _declared(library: ctypes.CDLL) -> ctypes.CDLL:
     functions: dict[str, tuple[Any, list[Any]]] = {
         "open": (pointer, [text, text, size]),
         **dict.fromkeys(("close", "free", "free_text", "queue_close", "stream_free"), (None, [pointer])),
-        **dict.fromkeys(("is_unchanged", "layers", "recurrence"), (integer, [pointer])),
+        **dict.fromkeys(("is_unchanged", "layers", "recurrence", "stream_is_complete"), (integer, [pointer])),
         **dict.fromkeys(("card", "languages", "next"), (pointer, [pointer, counted])),
         "options": (None, [pointer, pointer]),
         "layer": (_Layer, [pointer, integer]),
@@ -815,14 +835,15 @@ def _declared(library: ctypes.CDLL) -> ctypes.CDLL:
         "words": (ctypes.c_int, [pointer, ctypes.c_int, ids, size, ids]),
         "decode": (pointer, [pointer, ctypes.c_int, ids, size, counted]),
         "token": (pointer, [pointer, ctypes.c_int, integer, counted]),
-        "continue": (pointer, [pointer, pointer, pointer, size, pointer, pointer, pointer, text, size]),
-        "translate_ids": (pointer, [pointer, pointer, pointer, size, pointer, pointer, text, size]),
+        **dict.fromkeys(("translate", "translate_ids"), (pointer, [pointer, *lines, pointer, pointer, text, size])),
         "translate_encoded": (pointer, [pointer, pointer, size, pointer, pointer, text, size]),
         "open_memory": (pointer, [pointer, size, text, size]),
         **dict.fromkeys(("count", "steps"), (size, [pointer])),
         "queue_open": (pointer, [pointer, integer, text, size]),
-        "queue_submit": (ctypes.c_int, [pointer, ctypes.c_uint64, *lines, pointer, pointer, pointer, text, size]),
-        "queue_submit_ids": (ctypes.c_int, [pointer, ctypes.c_uint64, *lines, pointer, pointer, text, size]),
+        **dict.fromkeys(
+            ("queue_submit", "queue_submit_ids"),
+            (ctypes.c_int, [pointer, ctypes.c_uint64, *lines, pointer, pointer, text, size]),
+        ),
         "queue_submit_encoded": (
             ctypes.c_int,
             [pointer, ctypes.c_uint64, pointer, size, pointer, pointer, text, size],
@@ -837,7 +858,7 @@ def _declared(library: ctypes.CDLL) -> ctypes.CDLL:
         "open_hypotheses": (size, [pointer, size]),
         "open_tokens": (None, [pointer, size, size, ids]),
         "candidates": (ctypes.POINTER(_Candidate), [pointer, size, counted]),
-        "stream": (pointer, [pointer, text, size, pointer, text, size]),
+        "stream": (pointer, [pointer, text, size, pointer, pointer, text, size]),
         "stream_ids": (pointer, [pointer, pointer, pointer, pointer, pointer, text, size]),
         "stream_encoded": (pointer, [pointer, pointer, pointer, pointer, text, size]),
         "next_tokens": (ids, [pointer, counted]),

@@ -14,8 +14,8 @@ from regard.common.lazy import lazy_names
 
 if TYPE_CHECKING:
     from regard.search.beams import Beams, Finished, StepCandidates
-    from regard.search.constraint_text import ConstraintEncoder, check_constraints, contradictions
-    from regard.search.constraints import is_complete
+    from regard.search.constraint_text import ConstraintEncoder, check_constraints, check_required, contradictions
+    from regard.search.constraints import is_complete, required_tokens
     from regard.search.loop import Decoding, DecodingModel, decode, search
     from regard.search.rerank import Repetition, coverage, find_repetition, mbr_utility
     from regard.search.rules import Bans, BeamView, LengthPenalty, Rule, SuppressTokens
@@ -45,19 +45,21 @@ __all__ = [
     "Task",
     "Term",
     "check_constraints",
+    "check_required",
     "contradictions",
     "coverage",
     "decode",
     "find_repetition",
     "is_complete",
     "mbr_utility",
+    "required_tokens",
     "search",
 ]
 
 _MODULES = {
     "beams": ("Beams", "Finished", "StepCandidates"),
-    "constraint_text": ("ConstraintEncoder", "check_constraints", "contradictions"),
-    "constraints": ("is_complete",),
+    "constraint_text": ("ConstraintEncoder", "check_constraints", "check_required", "contradictions"),
+    "constraints": ("is_complete", "required_tokens"),
     "loop": ("Decoding", "DecodingModel", "decode", "search"),
     "rerank": ("Repetition", "coverage", "find_repetition", "mbr_utility"),
     "rules": ("Bans", "BeamView", "LengthPenalty", "Rule", "SuppressTokens"),

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 import unicodedata
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from itertools import accumulate
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from regard.common.errors import UsageError
 from regard.common.shapes import Array
 from regard.data.letter_case import PLAIN, LetterCase
 from regard.data.text import clean
-from regard.data.vocabulary import EOS, UNK, Vocabulary
+from regard.data.vocabulary import EOS, UNK
 from regard.search.rules import is_word_boundary
 from regard.search.settings import SearchSettings
 from regard.search.task import BannedPhrase, Term
@@ -29,10 +29,27 @@ CACHE_SIZE = 10_000
 """Most words or phrases whose token ids are cached."""
 
 
+class TargetVocabulary(Protocol):
+    """Vocabulary that constraints are tokenised with: that of a model folder, or of a runtime file."""
+
+    def encode(self, text: str, /) -> list[int]:
+        """Encode a line, without BOS and EOS."""
+
+    def tokens(self, ids: Sequence[int], /) -> list[str]:
+        """Return the token of each id."""
+
+    def id_of(self, token: str, /) -> int:
+        """Return the id of a token; UNK if there is no such token."""
+
+    @property
+    def surface_bytes(self) -> list[bytes]:
+        """The bytes that each token adds to a text."""
+
+
 class ConstraintEncoder:
     """Tokenises constraints with a vocabulary, and caches the result for each word or phrase."""
 
-    def __init__(self, vocabulary: Vocabulary, case: LetterCase = PLAIN) -> None:
+    def __init__(self, vocabulary: TargetVocabulary, case: LetterCase = PLAIN) -> None:
         """`case`: the rules of the target's language, by which a word begins a sentence."""
         self.vocabulary, self._case = vocabulary, case
         self._terms: dict[str, Term] = {}
@@ -40,8 +57,30 @@ class ConstraintEncoder:
         self._phrase_count = 0
 
     def check(self, constraints: Constraints, where: str = "", limits: SearchSettings | None = None) -> list[str]:
-        """Return what is wrong with the constraints: see `problems_of`."""
-        return problems_of(constraints, self.vocabulary.encode, limits or SearchSettings(), where, self._case)
+        """Return what is wrong with the constraints, a sentence for each cause, beginning with `where`.
+
+        If they exceed `limits`, nothing else is checked.
+        """
+        limits = limits or SearchSettings()
+        if len(constraints.forbid) > limits.max_forbidden:
+            return [
+                f"{where}forbid: wanted at most {limits.max_forbidden:,} words and phrases, got "
+                f"{len(constraints.forbid):,}; leave some out, or raise that limit (`max_forbidden`)"
+            ]
+        required = [(kind, text, self.vocabulary.encode(text)) for kind, text in _required_texts(constraints)]
+        total = sum(len(ids) for _, _, ids in required)
+        if total > limits.max_required:
+            kinds = " and ".join(dict.fromkeys(kind for kind, _, _ in required))
+            return [
+                f"{where}{kinds}: wanted at most {limits.max_required:,} tokens in all, got {total:,}; require less, "
+                "or raise that limit (`max_required`)"
+            ]
+        unwritable = [
+            f"{where}{kind} {_excerpt(text)}: has characters that the model cannot write; leave them out"
+            for kind, text, ids in required
+            if UNK in ids
+        ]
+        return [*unwritable, *contradictions(constraints, where, self._case)]
 
     def encode_prefix(self, text: str) -> tuple[int, ...]:
         """Tokenise the beginning of a target."""
@@ -141,39 +180,6 @@ class ConstraintEncoder:
         return sorted((surface, token) for token, surface in enumerate(self.vocabulary.surface_bytes))
 
 
-def problems_of(
-    constraints: Constraints,
-    encode: Callable[[str], Sequence[int]],
-    limits: SearchSettings,
-    where: str = "",
-    case: LetterCase = PLAIN,
-) -> list[str]:
-    """Return what is wrong with the constraints, a sentence for each cause, beginning with `where`.
-
-    `encode` tokenises the text of a target, and `case` has the rules of its language. If they exceed `limits`, nothing
-    else is checked.
-    """
-    if len(constraints.forbid) > limits.max_forbidden:
-        return [
-            f"{where}forbid: wanted at most {limits.max_forbidden:,} words and phrases, got "
-            f"{len(constraints.forbid):,}; leave some out, or raise that limit (`max_forbidden`)"
-        ]
-    required = [(kind, text, encode(text)) for kind, text in _required_texts(constraints)]
-    total = sum(len(ids) for _, _, ids in required)
-    if total > limits.max_required:
-        kinds = " and ".join(dict.fromkeys(kind for kind, _, _ in required))
-        return [
-            f"{where}{kinds}: wanted at most {limits.max_required:,} tokens in all, got {total:,}; require less, "
-            "or raise that limit (`max_required`)"
-        ]
-    unwritable = [
-        f"{where}{kind} {_excerpt(text)}: has characters that the model cannot write; leave them out"
-        for kind, text, ids in required
-        if UNK in ids
-    ]
-    return [*unwritable, *contradictions(constraints, where, case)]
-
-
 def contradictions(constraints: Constraints, where: str = "", case: LetterCase = PLAIN) -> list[str]:
     """Return what is wrong with constraints for any model, a sentence for each cause, beginning with `where`."""
     causes = [
@@ -217,10 +223,23 @@ def _excerpt(text: str) -> str:
     return repr(text if len(text) <= _EXCERPT else f"{text[:_EXCERPT]}…")
 
 
-def check_constraints(constraints: list[Constraints], encoder: ConstraintEncoder, limits: SearchSettings) -> None:
-    """Raise UsageError with all that is wrong with any line's constraints."""
-    causes = [cause for distinct in dict.fromkeys(constraints) for cause in encoder.check(distinct, "", limits)]
+def check_constraints(per_source: list[Constraints], encoder: ConstraintEncoder, settings: SearchSettings) -> None:
+    """Raise UsageError with all that is wrong with any source's constraints, and for those that settings rule out."""
+    causes = [cause for distinct in dict.fromkeys(per_source) for cause in encoder.check(distinct, "", settings)]
     UsageError.raise_all(dict.fromkeys(causes))
+    if any(item.terms for item in per_source) and (settings.sample or settings.groups > 1):
+        option = "sample" if settings.sample else "groups"
+        raise UsageError(f"terms and {option}: terms need the whole beam of one search; leave one of them out")
+
+
+def check_required(constraints: Constraints, required: int, max_steps: int) -> None:
+    """Raise UsageError if a target of at most `max_steps` tokens has no room for so many that are required."""
+    if required and required >= max_steps:
+        phrases = ", ".join(repr(text) for _, text in _required_texts(constraints))
+        raise UsageError(
+            f"{phrases}: {required} tokens are required, and a target may have at most {max_steps - 1} "
+            "(`max_length`, or the model's limit); raise it, or require less"
+        )
 
 
 def _ends_word(following: bytes) -> bool:

@@ -15,7 +15,7 @@ from typing import Any
 from regard.common.errors import LineError, RegardError, UsageError
 from regard.pipeline.runtime_translator import LibraryDecoder, RuntimeTranslator
 from regard.pipeline.translator import TranslationCall
-from regard.runtime.model import ROLES, Options, RuntimeHypothesis, RuntimeLine
+from regard.runtime.model import ROLES, Constraints, Options, RuntimeHypothesis, RuntimeLine
 from regard.serving.answer_size import AnswerLimit, Turns
 from regard.serving.frames import Message, Replies
 from regard.serving.raw_json import RawJson, json_pieces
@@ -118,7 +118,8 @@ class RuntimeEngine:
         call["prefix"] = self._model.encode_target(prefix) if isinstance(prefix, str) else prefix
         options = self._explaining(call, self._options())
         size = self._size(call["lines"], options, call)
-        self._begin(number, size, partial(self._queue.submit, number, call["lines"], options, [call["prefix"]]))
+        constraints = [Constraints.of_prefix(call["prefix"])]
+        self._begin(number, size, partial(self._queue.submit, number, call["lines"], options, constraints))
 
     def _begin(self, number: int, size: int, work: Callable[[], None]) -> None:
         if size:
@@ -175,10 +176,10 @@ class RuntimeEngine:
                 advance = partial(call.way.path.send, None)
                 continue
             call.request = request
-            lines, options, prefixes = call.decoder.arguments(request)
+            lines, options, constraints = call.decoder.arguments(request)
             try:
                 size = self._size(lines, options) if is_first else 0
-                self._begin(number, size, partial(self._queue.submit, number, lines, options, prefixes))
+                self._begin(number, size, partial(self._queue.submit, number, lines, options, constraints))
                 return
             except LineError as problem:
                 advance = partial(call.way.path.throw, problem)
@@ -284,8 +285,8 @@ class RuntimeEngine:
         options = self._options()
         options.nbest, options.attention, options.alignments = 1, 0, 0
         call["likely"] = [(candidate.token, candidate.log_prob) for candidate in likely]
-        prefixes = [[*call["prefix"], candidate.token] for candidate in likely]
-        self._queue.submit(number, call["lines"] * len(likely), options, prefixes)
+        constraints = [Constraints.of_prefix([*call["prefix"], candidate.token]) for candidate in likely]
+        self._queue.submit(number, call["lines"] * len(likely), options, constraints)
         return None
 
     def _stream(self, number: int, call: Message) -> None:

@@ -43,11 +43,12 @@ EXPORTED = [
     *(["--no-repeat-ngram", "2"], ["--max-length", "3"], ["--max-line", "9"], ["--max-whole", "4"], ["--nbest", "9"]),
     *(["--split", "on"], ["--chunk", "2"], ["--output", "OUT"], ["--resume"], ["--quiet"], ["--device", "cpu"]),
     *(["--input", "html"], ["--precision", "int8", "--format", "jsonl"]),
+    *(["--term", "home", "--forbid", "go"], ["--sample", "--top-p", "0.9", "--nbest", "2"], ["--input", "jsonl"]),
 ]
 """Options of calls that an export answers; - stands for the lines from standard input."""
 NOT_EXPORTED = [
-    *(["--term", "home"], ["--forbid", "home"], ["--sample"], ["--groups", "3"], ["--mbr"], ["--stream"]),
-    *(["--coverage-penalty", "0.1"], ["--input", "jsonl"], ["--precision", "int8", "--alignments"]),
+    *(["--groups", "3"], ["--mbr"], ["--stream"]),
+    *(["--coverage-penalty", "0.1"], ["--precision", "int8", "--alignments"]),
     ["--precision", "int8", "--input", "html"],
 ]
 """Options of calls that PyTorch answers."""

@@ -21,7 +21,7 @@ from regard.models import Batch, ModelSettings, source_length
 from regard.runtime import model as runtime
 from regard.runtime import native
 from regard.runtime.engine import DecodeRequest, Engine, c_search, pack_model, why_not_packed
-from regard.runtime.engine.c_search import COMPLETION
+from regard.runtime.model import Completion
 from regard.search import ConstraintEncoder, Hypothesis, SearchSettings, SuppressTokens, Task, Term, decode
 
 if (problem := native.why_unavailable()) is not None:
@@ -270,14 +270,9 @@ def test_constraints_that_are_wrong_are_refused_in_a_sentence() -> None:
         one = runtime.Term(ids(*values), ids(*(sizes or [len(values)])), forms, 0, None)
         return {"terms": ctypes.pointer(one), "term_count": 1}
 
-    kept: list[Any] = []
-
     def banned(*ways: tuple[bytes, int]) -> dict[str, Any]:
-        rows = np.array([(0, len(before), token, 0, 0) for before, token in ways], COMPLETION)
-        texts = [ctypes.create_string_buffer(before) for before, _ in ways]
-        rows["before"] = [ctypes.addressof(text) for text in texts]
-        kept.extend([rows, *texts])
-        return {"banned": rows.ctypes.data, "banned_count": len(rows)}
+        rows = ((before, len(before), token, 0, 0) for before, token in ways)
+        return {"banned": (Completion * len(ways))(*rows), "banned_count": len(ways)}
 
     wrong: dict[str, list[dict[str, Any]]] = {
         "prefix: token": [{"prefix": ids(99), "prefix_size": 1}, {"prefix": ids(-1), "prefix_size": 1}],

@@ -21,7 +21,7 @@ int main(int count, char **arguments) {
     char *line = malloc(size + 1);
     if (!line || fread(line, 1, size, stdin) != size) return 1;
     const char *lines[1] = {line};
-    RegardResult *result = regard_translate(model, lines, &size, 1, &options, error, sizeof error);
+    RegardResult *result = regard_translate(model, lines, &size, 1, NULL, &options, error, sizeof error);
     if (!result) return fprintf(stderr, "%s\n", error), 1;
     const RegardLine *read = regard_line(result, 0);
     const RegardHypothesis *best = regard_hypothesis(result, 0, 0);

@@ -92,18 +92,20 @@ static void use_prefix(RegardModel *model, const char *const *lines, const size_
   static const char TEXT[] = "I was 집에";
   char error[512];
   int32_t ids[3][16] = {{0}};
-  const int32_t *prefixes[3] = {ids[0], ids[1], ids[2]};
   int64_t count = regard_encode_target(model, TEXT, sizeof TEXT - 1, ids[0], 16);
-  size_t counts[3] = {count < 0 ? 0 : count > 4 ? 4 : (size_t)count, draw(3), draw(16)};
+  RegardConstraints prefixes[3] = {
+      {.prefix = ids[0], .prefix_size = count < 0 ? 0 : count > 4 ? 4 : (size_t)count},
+      {.prefix = ids[1], .prefix_size = draw(3)},
+      {.prefix = ids[2], .prefix_size = draw(16)}};
   for (int i = 1; i < 3; i++)
     for (int j = 0; j < 16; j++) ids[i][j] = draw(4) ? (int32_t)draw(300) : (int32_t)draw(UINT32_MAX);
-  RegardResult *r = regard_continue(model, lines, sizes, 3, prefixes, counts, &o, error, sizeof error);
+  RegardResult *r = regard_translate(model, lines, sizes, 3, prefixes, &o, error, sizeof error);
   regard_free(r);
   o.trace = 1, o.beam = 1 + (int32_t)draw(12), o.nbest = 1;
-  r = regard_continue(model, lines, sizes, 1, prefixes, counts, &o, error, sizeof error);
+  r = regard_translate(model, lines, sizes, 1, prefixes, &o, error, sizeof error);
   if (r) read_all(r);
   regard_free(r);
-  r = regard_translate(model, lines + 1, sizes + 1, 1, &o, error, sizeof error);
+  r = regard_translate(model, lines + 1, sizes + 1, 1, NULL, &o, error, sizeof error);
   if (r) read_all(r);
   regard_free(r);
 }
@@ -149,7 +151,7 @@ static void use_encoded(RegardModel *model, const RegardOptions *o) {
 }
 
 /* Terms and completions, right ones and drawn ones; or what no caller should hand over. */
-static void use_constraints(RegardModel *model, RegardOptions o) {
+static void use_constraints(RegardModel *model, const char *const *lines, const size_t *line_sizes, RegardOptions o) {
   static uint8_t mask[1 << 20];
   char bytes[8] = "\xe2\x96 a0\x80z", error[512];
   int32_t source[2][6], prefix[3], forms[2][24], sizes[2][8];
@@ -189,6 +191,14 @@ static void use_constraints(RegardModel *model, RegardOptions o) {
   RegardStream *s = regard_stream_ids(model, sources, counts, c, &o, error, sizeof error);
   for (size_t count; s && regard_next_tokens(s, &count);) {}
   regard_stream_free(s);
+  o.trace = 0;
+  r = regard_translate(model, lines, line_sizes, 2, c, &o, error, sizeof error);
+  if (r) read_all(r), regard_hypothesis(r, 1, 0);
+  regard_free(r);
+  s = regard_stream(model, lines[0], line_sizes[0], c, &o, error, sizeof error);
+  for (size_t size; s && regard_next(s, &size);) {}
+  if (s) regard_stream_is_complete(s);
+  regard_stream_free(s);
 }
 
 static void use(RegardModel *model) {
@@ -201,13 +211,13 @@ static void use(RegardModel *model) {
   regard_options(model, &o);
   o.max_ratio = 1, o.max_extra = 3, o.min_length = 0, o.max_length = 6, o.beam = 3, o.nbest = 2, o.attention = 2;
   o.states = regard_recurrence(model) > 0, o.alignments = draw(2), o.no_repeat_ngram = (int32_t)draw(3), o.max_line = o.max_whole = 10000;
-  RegardResult *r = regard_translate(model, LINES, sizes, 5, &o, error, sizeof error);
+  RegardResult *r = regard_translate(model, LINES, sizes, 5, NULL, &o, error, sizeof error);
   if (r) read_recorded(model, r);
   regard_free(r);
   o.states = 0;
   use_prefix(model, LINES, sizes, o);
-  for (int i = 0; i < 4; i++) use_constraints(model, o);
-  RegardStream *s = regard_stream(model, LINES[0], sizes[0], &o, error, sizeof error);
+  for (int i = 0; i < 4; i++) use_constraints(model, LINES + 3, sizes + 3, o);
+  RegardStream *s = regard_stream(model, LINES[0], sizes[0], NULL, &o, error, sizeof error);
   while (s && regard_next(s, &size)) {}
   regard_stream_free(s);
   o.attention = o.alignments = 0;

@@ -63,7 +63,7 @@ static void *submit(void *argument) {
     uint64_t ticket = (uint64_t)i;
     int failed = i % 5 == 1   ? submit_ids(ticket, lines, sizes, count, &o, error, sizeof error)
                  : i % 5 == 3 ? submit_encoded(ticket, count, &o, error, sizeof error)
-                              : regard_queue_submit(queue, ticket, lines, sizes, count, NULL, NULL, &o, error, sizeof error);
+                              : regard_queue_submit(queue, ticket, lines, sizes, count, NULL, &o, error, sizeof error);
     if (failed) puts(error), exit(1);
     if (i % 4 == 3) regard_queue_cancel(queue, (uint64_t)(i % 8 == 3 ? i : i / 2));
   }

@@ -12,6 +12,7 @@ from regard.data.copy_tokens import COPY_CHARACTERS
 from regard.data.vocabulary import EOS
 from regard.pipeline import load_translator
 from regard.runtime import native
+from regard.runtime.model import Constraints as LibraryConstraints
 from regard.search import Constraints
 from regard.search.forced_decoding import force_decode
 from tests.runtime.pairs import Maker, maker
@@ -73,7 +74,7 @@ def test_a_translation_that_is_its_own_prefix_stays(make: Maker, encoder: str, d
     options.beam, options.max_extra, options.max_length = 1, 50, 9  # a prefix adds to what the ratio allows
     free = runtime.model.translate(SENTENCES, options)
     for part in (1, 2, 3):
-        prefixes = [line.hypotheses[0].ids[:part] for line in free]
+        prefixes = [LibraryConstraints.of_prefix(line.hypotheses[0].ids[:part]) for line in free]
         forced = runtime.model.translate(SENTENCES, options, prefixes)
         for one, other in zip(forced, free, strict=True):
             assert one.hypotheses[0].ids == other.hypotheses[0].ids
@@ -101,14 +102,10 @@ def test_prefixes_that_cannot_be_are_refused(make: Maker) -> None:
             model.translate("I", constraints=Constraints(prefix=" "))
         with pytest.raises(UsageError, match="constraints: got 1 for 2 lines"):
             model.translate(["I", "you"], constraints=[Constraints(prefix="I")])
-    with pytest.raises(UsageError, match="a runtime file has nothing that tokenises them, and takes a prefix"):
-        runtime.translate("I", constraints=Constraints("I", ("home",)))
-    with pytest.raises(UsageError, match="streams without constraints"):
-        list(runtime.stream("I", Constraints("I")))
     vocabulary = len(translator.tokenizer.target)
     for token in (EOS, 0, 1, 2, -1, vocabulary, 2**31 - 1):
         with pytest.raises(LineError, match=f"line 1 prefix: token {token} is none"):
-            runtime.model.translate(["I"], runtime.model.options(), [[5, token]])
+            runtime.model.translate(["I"], runtime.model.options(), [LibraryConstraints.of_prefix([5, token])])
 
 
 # --- the trace

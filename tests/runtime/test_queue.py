@@ -108,7 +108,7 @@ def test_traces_and_prefixes_are_those_of_a_call_alone(model: RuntimeModel) -> N
     """A wide beam beside a narrow one, so that more tokens are asked for at a step than one of them needs."""
     chosen, prefix = (
         options(model, beam=2, trace=1),
-        [model.translate([LINES[1]], options(model, beam=1))[0].hypotheses[0].ids[:2]],
+        [Constraints.of_prefix(model.translate([LINES[1]], options(model, beam=1))[0].hypotheses[0].ids[:2])],
     )
     queue = model.queue(1)
     queue.submit(0, LINES, options(model, beam=12))

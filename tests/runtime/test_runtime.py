@@ -393,10 +393,8 @@ def test_missing_files_are_refused_in_a_sentence(tmp_path: Path) -> None:
 
 def test_what_a_file_cannot_do_is_refused_with_all_causes(exported: Path) -> None:
     runtime = RuntimeTranslator(exported)
-    with pytest.raises(UsageError, match=r"`sample` needs the run folder.*\n?.*`top_k` needs the run folder"):
-        runtime.translate("I", sample=True, top_k=3)
-    with pytest.raises(UsageError, match=r"terms and forbidden words need the run folder; .* takes a prefix"):
-        runtime.translate("I", constraints=Constraints(forbid=("home",)))
+    with pytest.raises(UsageError, match=r"`mbr` needs the run folder.*\n?.*`groups` needs the run folder"):
+        runtime.translate("I", mbr=True, groups=2, beam=4)
     with pytest.raises(UsageError, match=r"nbest: wanted 1 to 3 \(the beam\), got 4"):
         runtime.translate("I", nbest=4)
     with pytest.raises(UsageError, match=r"`precision=float32`: .* is a runtime file, whose precision is int8"):
@@ -544,6 +542,28 @@ def test_the_command_line_translates_without_pytorch(exported: Path, tmp_path: P
 
 
 @pytest.mark.system
+@pytest.mark.filterwarnings("ignore:the translation")
+def test_the_command_line_holds_constraints_and_samples_without_pytorch(exported: Path, tmp_path: Path) -> None:
+    (tmp_path / "lines").write_text("\n".join(SENTENCES), encoding="utf-8")
+    own = [{"text": SENTENCES[0], "terms": ["home"]}, {"text": SENTENCES[1], "forbid": ["b"], "prefix": "I"}]
+    (tmp_path / "own.jsonl").write_text("\n".join(map(json.dumps, own)), encoding="utf-8")
+    expected = regard.load(exported)
+    given = Constraints(terms=("home",), forbid=("book",))
+    each = [Constraints(terms=("home",)), Constraints("I", (), ("b",))]
+    calls: list[tuple[list[str], list[Any]]] = [
+        (["lines", "--term", "home", "--forbid", "book"], expected.translate(SENTENCES, constraints=given)),
+        (
+            ["lines", "--sample", "--top-k", "3", "--seed", "5"],
+            expected.translate(SENTENCES, sample=True, top_k=3, seed=5),
+        ),
+        (["own.jsonl"], expected.translate(SENTENCES[:2], constraints=each)),
+    ]
+    for arguments, translations in calls:
+        done = without_pytorch("translate", str(exported), *arguments, cwd=tmp_path)
+        assert done.stdout.splitlines() == [one.text for one in translations], done.stderr
+
+
+@pytest.mark.system
 def test_commands_that_need_pytorch_say_how_to_install_it(exported: Path, tmp_path: Path) -> None:
     shutil.copytree(exported.with_suffix(""), tmp_path / "run")
     done = without_pytorch("translate", "run", cwd=tmp_path)
@@ -577,8 +597,7 @@ def test_ctrl_c_does_not_wait_for_the_library() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--sample"], "--sample needs the run folder"),
-        (["--term", "home"], "need the run folder"),
+        (["--mbr"], "--mbr needs the run folder"),
         (["--with", "other"], "--with: "),
         (["--workers", "2"], "say how many with --threads"),
         (["--precision", "float32"], "whose precision is int8"),

@@ -30,6 +30,7 @@ from regard.pipeline import RuntimeTranslator, export_cache, load_captioner
 from regard.runtime import native
 from regard.runtime.engine import pack_model
 from regard.runtime.engine.runtime_file import runtime_file
+from regard.runtime.model import Constraints
 from regard.serving import engine_pool, runtime_engine
 from regard.serving.application import create_app
 from regard.serving.engine_pool import Backlog, EnginePool
@@ -540,12 +541,12 @@ def test_continuations_are_those_of_the_library(file: Path, length: int) -> None
     assert listed[0] == listed[1] == listed[2]
     options = model.options()
     options.trace = options.beam = 1
-    (greedy,) = model.translate(SENTENCES[:1], options, [prefix])
+    (greedy,) = model.translate(SENTENCES[:1], options, [Constraints.of_prefix(prefix)])
     likely = sorted((c for c in greedy.steps[length].candidates if c.token != 3), key=lambda c: -c.log_prob)[:4]
     assert [item.prefix for item in listed[0]] == [(*prefix, c.token) for c in likely]
     assert [item.log_prob for item in listed[0]] == pytest.approx([c.log_prob for c in likely], abs=1e-4)
     for item in listed[0]:
-        (other,) = model.translate(SENTENCES[:1], model.options(), [item.prefix])
+        (other,) = model.translate(SENTENCES[:1], model.options(), [Constraints.of_prefix(item.prefix)])
         assert item.hypothesis.text == other.hypotheses[0].text
         assert item.hypothesis.log_probs == pytest.approx(other.hypotheses[0].log_probs, abs=1e-4)
         assert item.hypothesis.words == list(model.word_indices(other.hypotheses[0].ids, True))

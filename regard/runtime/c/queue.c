@@ -243,7 +243,7 @@ REGARD_API RegardQueue *regard_queue_open(RegardModel *model, int32_t threads, c
   return NULL;
 }
 
-static int submit(RegardQueue *q, uint64_t ticket, Sources sources, size_t count, LineConstraints constraints, const RegardOptions *options, char *error, size_t error_size) {
+static int submit(RegardQueue *q, uint64_t ticket, Sources sources, size_t count, const RegardConstraints *constraints, const RegardOptions *options, char *error, size_t error_size) {
   RegardResult *result = result_open(q->model, sources, count, constraints, options, error, error_size);
   if (!result) return -1;
   Job *job = result_copy(result) ? NULL : calloc(1, sizeof *job);
@@ -267,16 +267,16 @@ static int submit(RegardQueue *q, uint64_t ticket, Sources sources, size_t count
   return 0;
 }
 
-REGARD_API int regard_queue_submit(RegardQueue *q, uint64_t ticket, const char *const *lines, const size_t *sizes, size_t count, const int32_t *const *prefixes, const size_t *prefix_sizes, const RegardOptions *options, char *error, size_t error_size) {
-  return submit(q, ticket, (Sources){.lines = lines, .sizes = sizes}, count, (LineConstraints){NULL, prefixes, prefix_sizes}, options, error, error_size);
+REGARD_API int regard_queue_submit(RegardQueue *q, uint64_t ticket, const char *const *lines, const size_t *sizes, size_t count, const RegardConstraints *constraints, const RegardOptions *options, char *error, size_t error_size) {
+  return submit(q, ticket, (Sources){.lines = lines, .sizes = sizes}, count, constraints, options, error, error_size);
 }
 
 REGARD_API int regard_queue_submit_ids(RegardQueue *q, uint64_t ticket, const int32_t *const *ids, const size_t *counts, size_t count, const RegardConstraints *constraints, const RegardOptions *options, char *error, size_t error_size) {
-  return submit(q, ticket, (Sources){.ids = ids, .sizes = counts}, count, (LineConstraints){constraints, NULL, NULL}, options, error, error_size);
+  return submit(q, ticket, (Sources){.ids = ids, .sizes = counts}, count, constraints, options, error, error_size);
 }
 
 REGARD_API int regard_queue_submit_encoded(RegardQueue *q, uint64_t ticket, const RegardEncoded *sources, size_t count, const RegardConstraints *constraints, const RegardOptions *options, char *error, size_t error_size) {
-  return submit(q, ticket, encoded_sources(sources), count, (LineConstraints){constraints, NULL, NULL}, options, error, error_size);
+  return submit(q, ticket, encoded_sources(sources), count, constraints, options, error, error_size);
 }
 
 REGARD_API void regard_queue_cancel(RegardQueue *q, uint64_t ticket) {

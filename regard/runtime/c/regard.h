@@ -20,7 +20,7 @@ extern "C" {
 #define REGARD_API __attribute__((visibility("default")))
 #endif
 
-#define REGARD_VERSION 2 /* of this interface */
+#define REGARD_VERSION 3 /* of this interface */
 
 typedef struct RegardModel RegardModel;
 typedef struct RegardResult RegardResult;
@@ -67,14 +67,14 @@ typedef struct { /* a token that would complete a forbidden word or phrase after
 } RegardCompletion;
 
 typedef struct { /* what is asked of the target of one source; all zero: nothing */
-  const int32_t *prefix; /* tokens that it begins with */
+  const int32_t *prefix; /* tokens that it begins with, whose log-probabilities count as those of any others; before what no_repeat_ngram bans */
   size_t prefix_size;
   const RegardTerm *terms; /* that it holds */
   size_t term_count;
   const RegardCompletion *banned; /* sorted by their number of bytes and then by the bytes; any number of sources may share them */
   size_t banned_count;
-  int64_t max_steps;     /* most tokens, end of sentence included; 0: as the options say */
-  uint64_t sampling_key; /* what its samples depend on, besides the seed */
+  int64_t max_steps;     /* most tokens, end of sentence included; 0: as the options say, and the tokens of prefix and terms on top */
+  uint64_t sampling_key; /* what its samples depend on, besides the seed; of lines it is made from the tokens of each part */
 } RegardConstraints;
 
 typedef struct { /* a sentence of a line, or a part of a long one, and its translation; without letters it is copied */
@@ -164,7 +164,7 @@ REGARD_API int32_t regard_layers(const RegardModel *model);
 REGARD_API RegardLayer regard_layer(const RegardModel *model, int32_t number);
 /* The tokens of a line as the model reads it, end of sentence last. Returns their number; negative: an error. */
 REGARD_API int64_t regard_encode(const RegardModel *model, const char *text, size_t size, int32_t *ids, size_t capacity);
-/* The tokens of a text as the beginning of a target, without end of sentence; for regard_continue. Returns as regard_encode. */
+/* The tokens of a text as the beginning of a target, without end of sentence, for a prefix. Returns as regard_encode. */
 REGARD_API int64_t regard_encode_target(const RegardModel *model, const char *text, size_t size, int32_t *ids, size_t capacity);
 /* The word that each token belongs to, from 0; -1: end of sentence, which is no word. 0, or negative: an error. */
 REGARD_API int regard_words(const RegardModel *model, int is_target, const int32_t *ids, size_t count, int32_t *words);
@@ -176,18 +176,14 @@ REGARD_API const char *regard_token(const RegardModel *model, int is_target, int
 /* --- translation */
 
 /* Translate lines. Empty lines stay empty. A line that cannot be translated (not UTF-8, too long) is an error of the
-   whole call, which names the first such line, from 1. */
+   whole call, which names the first such line, from 1. `constraints`: of each line; NULL: none. Of a line that is split a
+   prefix is the beginning of the first part, sentences stay together then, and banned phrases are those of every part; a
+   line with terms is not split, and has at most `max_whole` tokens. */
 REGARD_API RegardResult *regard_translate(
-    RegardModel *model, const char *const *lines, const size_t *sizes, size_t count, const RegardOptions *options,
-    char *error, size_t error_size);
-/* The same for targets whose beginning is given: every hypothesis of line i begins with `prefix_sizes[i]` tokens, prefixes[i],
-   whose log-probabilities count as those of any others. They come on top of what max_ratio and max_extra allow, and before
-   what no_repeat_ngram bans. Of a line that is split they are the beginning of its first part. */
-REGARD_API RegardResult *regard_continue(
-    RegardModel *model, const char *const *lines, const size_t *sizes, size_t count, const int32_t *const *prefixes,
-    const size_t *prefix_sizes, const RegardOptions *options, char *error, size_t error_size);
+    RegardModel *model, const char *const *lines, const size_t *sizes, size_t count, const RegardConstraints *constraints,
+    const RegardOptions *options, char *error, size_t error_size);
 /* The same for sources that are token ids already, end of sentence last: each is searched whole, and its target may be empty
-   if `min_length` lets it. `constraints`: of each source; NULL: none, and the sampling keys are made from the tokens. */
+   if `min_length` lets it. Without constraints the sampling keys are made from the tokens. */
 REGARD_API RegardResult *regard_translate_ids(
     RegardModel *model, const int32_t *const *ids, const size_t *counts, size_t count, const RegardConstraints *constraints,
     const RegardOptions *options, char *error, size_t error_size);
@@ -218,11 +214,13 @@ REGARD_API const RegardCandidate *regard_candidates(const RegardResult *result, 
 
 /* --- streaming: greedily, word by word */
 
+/* `constraints` may be NULL; terms and banned phrases stay the caller's until the end, here and below. */
 REGARD_API RegardStream *regard_stream(
-    RegardModel *model, const char *line, size_t size, const RegardOptions *options, char *error, size_t error_size);
+    RegardModel *model, const char *line, size_t size, const RegardConstraints *constraints, const RegardOptions *options,
+    char *error, size_t error_size);
 /* What the translation grows by, valid until the next call; NULL at its end, and with size 1 if there is no memory. */
 REGARD_API const char *regard_next(RegardStream *stream, size_t *size);
-/* The same for one source in token ids, end of sentence last. `constraints` may be NULL; what they point at stays until the end. */
+/* The same for one source in token ids, end of sentence last. */
 REGARD_API RegardStream *regard_stream_ids(
     RegardModel *model, const int32_t *const *ids, const size_t *count, const RegardConstraints *constraints,
     const RegardOptions *options, char *error, size_t error_size);
@@ -232,6 +230,8 @@ REGARD_API RegardStream *regard_stream_encoded(
     size_t error_size);
 /* The tokens of the target after one more step; NULL after the last, and with count 1 if there is no memory. */
 REGARD_API const int32_t *regard_next_tokens(RegardStream *stream, size_t *count);
+/* Whether the target holds all terms, at the end. */
+REGARD_API int regard_stream_is_complete(const RegardStream *stream);
 REGARD_API void regard_stream_free(RegardStream *stream);
 
 /* --- calls from many threads, searched together: continuous batching. Not in WebAssembly. */
@@ -240,12 +240,12 @@ REGARD_API void regard_stream_free(RegardStream *stream);
 REGARD_API RegardQueue *regard_queue_open(RegardModel *model, int32_t threads, char *error, size_t error_size);
 /* Stops its threads, and gives up what is not done; then nobody may be waiting for results. */
 REGARD_API void regard_queue_close(RegardQueue *queue);
-/* Hands over lines with options and, unless it is NULL, prefixes of their own (see regard_continue). Everything is copied.
+/* Hands over what regard_translate takes. Everything is copied.
    Sentences of all calls share steps; a call of many lines does not keep others waiting. Returns 0, or -1 with a sentence as
    regard_translate does. */
 REGARD_API int regard_queue_submit(
     RegardQueue *queue, uint64_t ticket, const char *const *lines, const size_t *sizes, size_t count,
-    const int32_t *const *prefixes, const size_t *prefix_sizes, const RegardOptions *options, char *error, size_t error_size);
+    const RegardConstraints *constraints, const RegardOptions *options, char *error, size_t error_size);
 /* The same for what regard_translate_ids takes, and regard_translate_encoded. */
 REGARD_API int regard_queue_submit_ids(
     RegardQueue *queue, uint64_t ticket, const int32_t *const *ids, const size_t *counts, size_t count,

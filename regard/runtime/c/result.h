@@ -5,12 +5,6 @@
 
 #include "search.h"
 
-typedef struct { /* what is asked of the targets of lines: constraints, or prefixes alone, or (all NULL) nothing */
-  const RegardConstraints *constraints;
-  const int32_t *const *prefixes;
-  const size_t *prefix_sizes;
-} LineConstraints;
-
 typedef struct { /* lines, or else token ids, and the size of each; or sources that are encoded already */
   const char *const *lines;
   const int32_t *const *ids;
@@ -22,8 +16,8 @@ Sources encoded_sources(const RegardEncoded *encoded);
 /* Reads sources: lines are tokenised, and split if they are long; NULL with a sentence if one cannot be translated. Encoded
    sources, terms and completions stay the caller's. */
 RegardResult *result_open(
-    RegardModel *model, Sources sources, size_t count, LineConstraints constraints, const RegardOptions *options, char *error,
-    size_t error_size);
+    RegardModel *model, Sources sources, size_t count, const RegardConstraints *constraints, const RegardOptions *options,
+    char *error, size_t error_size);
 /* Copies what is the caller's. Returns 0, or -1 if there is no memory. */
 int result_copy(RegardResult *result);
 /* The requests of all parts of its lines, to be searched in any order. */

@@ -91,11 +91,6 @@ static void never_empty(RegardOptions *o) {
   if (o->min_length < 1) o->min_length = 1;
 }
 
-static RegardConstraints constraints_of(LineConstraints given, size_t line) {
-  if (given.constraints) return given.constraints[line];
-  return given.prefixes ? (RegardConstraints){.prefix = given.prefixes[line], .prefix_size = given.prefix_sizes[line]} : (RegardConstraints){0};
-}
-
 static int64_t count_characters(const char *text, size_t size) {
   int64_t count = 0;
   for (size_t i = 0; i < size; i++) count += ((uint8_t)text[i] & 0xc0) != 0x80;
@@ -135,8 +130,11 @@ static int add_segment(RegardResult *r, const TextBuffer *line, size_t code, siz
   return 0;
 }
 
-static int split(RegardResult *r, Line *line, const TextBuffer *clean, int has_prefix) {
+/* Splits a line; one with terms stays whole, because nobody knows which part they belong to, and sentences behind a prefix stay together. */
+static int split(RegardResult *r, Line *line, const TextBuffer *clean, const RegardConstraints *constraints) {
   size_t code = line->code;
+  int has_prefix = constraints && constraints->prefix_size;
+  if (constraints && constraints->term_count) return add_segment(r, clean, code, 0, clean->size - code, 1);
   int64_t longest = r->model->settings.longest_source;
   Splitter s = {.tokenizer = r->model->source, .code = clean->data, .code_size = code, .longest = longest > 0 ? longest : INT64_MAX, .each_sentence = r->options.split && !has_prefix, .line_clauses = r->model->settings.lines / 2, .line = clean->data + code, .size = clean->size - code};
   Parts parts = {0};
@@ -151,12 +149,13 @@ static int split(RegardResult *r, Line *line, const TextBuffer *clean, int has_p
 }
 
 /* Says why the sources of a line are too long for this model, if they are. */
-static int check_sources(const RegardResult *r, const Line *line, size_t number, char *error, size_t error_size) {
+static int check_sources(const RegardResult *r, const Line *line, int has_terms, size_t number, char *error, size_t error_size) {
   const Settings *s = &r->model->settings;
   for (int64_t i = line->first; i < line->first + line->parts; i++) {
     long long tokens = (long long)r->segments[i].count;
-    if (s->longest_source < 0 && tokens > r->options.max_whole) {
-      explain(error, error_size, "line %zu: has %lld tokens, and this model, which does not know its longest source, is translated whole, up to %d tokens; give its sentences in lines of their own, or raise that limit (`max_whole`)", number + 1, tokens, r->options.max_whole);
+    if ((has_terms || s->longest_source < 0) && tokens > r->options.max_whole && tokens > s->longest_source) {
+      const char *what = has_terms ? "a line with terms" : "this model, which does not know its longest source,";
+      explain(error, error_size, "line %zu: has %lld tokens, and %s is translated whole, up to %d tokens; give its sentences in lines of their own, or raise that limit (`max_whole`)", number + 1, tokens, what, r->options.max_whole);
       return -1;
     }
     if (s->source_positions && tokens > s->source_positions) {
@@ -168,7 +167,7 @@ static int check_sources(const RegardResult *r, const Line *line, size_t number,
 }
 
 /* Cleans a line and makes segments of it: none if it is empty, several if it holds several sentences or a long one. */
-static int read_line(RegardResult *r, Line *line, size_t number, const char *text, size_t size, int has_prefix, TextBuffer *clean, char *error, size_t error_size) {
+static int read_line(RegardResult *r, Line *line, size_t number, const char *text, size_t size, const RegardConstraints *constraints, TextBuffer *clean, char *error, size_t error_size) {
   clean->size = 0;
   line->first = (int64_t)r->segment_count;
   if (count_characters(text, size) > r->options.max_line) {
@@ -181,9 +180,9 @@ static int read_line(RegardResult *r, Line *line, size_t number, const char *tex
   if (!clean->size) return 0;
   line->code = tokenizer_language_code(r->model->source, clean->data, clean->size);
   int64_t before = (int64_t)r->request_count;
-  if (split(r, line, clean, has_prefix)) return -1;
+  if (split(r, line, clean, constraints)) return -1;
   line->parts = (int64_t)r->segment_count - line->first, line->decoded = (int64_t)r->request_count - before;
-  return check_sources(r, line, number, error, error_size);
+  return check_sources(r, line, constraints && constraints->term_count, number, error, error_size);
 }
 
 /* Tokens of a source, as max_ratio counts them. */
@@ -192,16 +191,16 @@ static int is_writable(const RegardModel *m, int32_t token) {
   return token >= 0 && token < tokenizer_size(m->target) && token < m->settings.target_vocabulary && token != EOS && m->suppressed[token] != 0xff;
 }
 
-/* Checks the tokens that the target of a line is to begin with, and the room for them. */
-static int check_prefix(const RegardResult *r, const Request *request, size_t number, char *error, size_t error_size) {
+/* Checks the tokens that a target is to begin with, and the room for so many that are required. */
+static int check_required(const RegardResult *r, const Request *request, int64_t required, size_t number, char *error, size_t error_size) {
   const RegardModel *m = r->model;
   for (int64_t i = 0; i < request->prefix_count; i++) {
     if (is_writable(m, request->prefix[i])) continue;
     explain(error, error_size, "line %zu: prefix: token %d is none that a target may hold; take those of `regard_encode_target`", number + 1, request->prefix[i]);
     return -1;
   }
-  if (!request->prefix_count || request->prefix_count < request->max_steps) return 0;
-  explain(error, error_size, "line %zu: prefix: %lld tokens are required, and a target may have at most %lld (`max_length`, or the model's limit); raise it, or require less", number + 1, (long long)request->prefix_count, (long long)request->max_steps - 1);
+  if (!required || required < request->max_steps) return 0;
+  explain(error, error_size, "line %zu: %lld tokens are required, and a target may have at most %lld (`max_length`, or the model's limit); raise it, or require less", number + 1, (long long)required, (long long)request->max_steps - 1);
   return -1;
 }
 
@@ -235,33 +234,43 @@ static int set_banned(RegardResult *r, Request *request, const RegardConstraints
   return 0;
 }
 
-/* Gives the first part of each line what is asked of it; its prefix is copied. */
-static int set_constraints(RegardResult *r, LineConstraints given, char *error, size_t error_size) {
+/* Gives a request what is asked of its target; `prefix`: where its prefix is copied to. */
+static int constrain(RegardResult *r, Request *request, const RegardConstraints *c, int32_t *prefix, int is_text, size_t number, char *error, size_t error_size) {
   const Settings *s = &r->model->settings;
-  size_t total = 0, start = 0;
-  for (size_t i = 0; i < r->count; i++) total += constraints_of(given, i).prefix_size;
+  if (c->prefix_size && !c->prefix) {
+    explain(error, error_size, "line %zu: prefix: wanted %zu tokens, got none", number + 1, c->prefix_size);
+    return -1;
+  }
+  if (c->prefix_size) memcpy(prefix, c->prefix, c->prefix_size * sizeof *prefix);
+  request->prefix = prefix, request->prefix_count = (int64_t)c->prefix_size;
+  if (check_terms(r, c, number, error, error_size)) return -1;
+  request->terms = terms_of(c->terms, c->term_count);
+  int64_t required = request->prefix_count + request->terms.required;
+  request->max_steps = c->max_steps ? c->max_steps : most_steps_with(r->model, &r->options, length_of(request), required);
+  if (request->max_steps < 1 || (s->target_positions > 0 && request->max_steps > s->target_positions)) {
+    explain(error, error_size, "line %zu: max_steps: wanted 1 to %d, got %lld", number + 1, s->target_positions > 0 ? s->target_positions : INT32_MAX, (long long)request->max_steps);
+    return -1;
+  }
+  if (!is_text) request->sampling_key = c->sampling_key;
+  if (check_required(r, request, is_text ? required : request->prefix_count, number, error, error_size)) return -1;
+  return c->banned_count ? set_banned(r, request, c, error, error_size) : 0;
+}
+
+/* Gives the parts of each line what is asked of its target: the first its prefix; with terms it has one part. */
+static int set_constraints(RegardResult *r, const RegardConstraints *constraints, int is_text, char *error, size_t error_size) {
+  size_t total = 0;
+  for (size_t i = 0; i < r->count; i++) total += constraints[i].prefix_size;
   r->prefixes = malloc((total + 1) * sizeof *r->prefixes);
   if (!r->prefixes) return -1;
+  int32_t *next = r->prefixes;
   for (size_t i = 0; i < r->count; i++) {
-    const Line *line = r->lines + i;
-    RegardConstraints c = constraints_of(given, i);
-    if (!line->parts || (!given.constraints && !c.prefix_size)) continue;
-    Request *request = r->segments[line->first].request;
-    if (c.prefix_size && !c.prefix) {
-      explain(error, error_size, "line %zu: prefix: wanted %zu tokens, got none", i + 1, c.prefix_size);
-      return -1;
+    RegardConstraints c = constraints[i];
+    const Segment *first = r->segments + r->lines[i].first;
+    for (const Segment *part = first; part < first + r->lines[i].parts; part++) {
+      if (part > first) c.prefix_size = 0;
+      if (part->request && constrain(r, part->request, &c, next, is_text, i, error, error_size)) return -1;
+      next += c.prefix_size;
     }
-    if (c.prefix_size) memcpy(r->prefixes + start, c.prefix, c.prefix_size * sizeof *r->prefixes);
-    request->prefix = r->prefixes + start, request->prefix_count = (int64_t)c.prefix_size, start += c.prefix_size;
-    if (check_terms(r, &c, i, error, error_size)) return -1;
-    request->terms = terms_of(c.terms, c.term_count);
-    request->max_steps = c.max_steps ? c.max_steps : most_steps_with(r->model, &r->options, length_of(request), request->prefix_count + request->terms.required);
-    if (request->max_steps < 1 || (s->target_positions > 0 && request->max_steps > s->target_positions)) {
-      explain(error, error_size, "line %zu: max_steps: wanted 1 to %d, got %lld", i + 1, s->target_positions > 0 ? s->target_positions : INT32_MAX, (long long)request->max_steps);
-      return -1;
-    }
-    if (check_prefix(r, request, i, error, error_size) || (c.banned_count && set_banned(r, request, &c, error, error_size))) return -1;
-    if (given.constraints) request->sampling_key = c.sampling_key;
   }
   return 0;
 }
@@ -290,10 +299,10 @@ static int make_requests(RegardResult *r) {
   return 0;
 }
 
-static int read_lines(RegardResult *r, const char *const *lines, const size_t *sizes, LineConstraints constraints, char *error, size_t error_size) {
+static int read_lines(RegardResult *r, const char *const *lines, const size_t *sizes, const RegardConstraints *constraints, char *error, size_t error_size) {
   TextBuffer clean = {0};
   int failed = 0;
-  for (size_t i = 0; i < r->count && !failed; i++) failed = read_line(r, r->lines + i, i, lines[i], sizes[i], constraints_of(constraints, i).prefix_size > 0, &clean, error, error_size);
+  for (size_t i = 0; i < r->count && !failed; i++) failed = read_line(r, r->lines + i, i, lines[i], sizes[i], constraints ? constraints + i : NULL, &clean, error, error_size);
   text_free(&clean);
   return failed ? -1 : make_requests(r);
 }
@@ -568,7 +577,7 @@ static int result_failed(RegardResult *r, size_t count, char *error, size_t erro
   return -1;
 }
 
-RegardResult *result_open(RegardModel *model, Sources sources, size_t count, LineConstraints constraints, const RegardOptions *options, char *error, size_t error_size) {
+RegardResult *result_open(RegardModel *model, Sources sources, size_t count, const RegardConstraints *constraints, const RegardOptions *options, char *error, size_t error_size) {
   if (error && error_size) error[0] = 0;
   if (check_options(model, options, sources.encoded != NULL, error, error_size)) return NULL;
   RegardResult *r = calloc(1, sizeof *r);
@@ -577,7 +586,7 @@ RegardResult *result_open(RegardModel *model, Sources sources, size_t count, Lin
     *r = (RegardResult){.model = model, .options = *options, .count = count, .lines = calloc(count + 1, sizeof *r->lines)};
     if (sources.lines) never_empty(&r->options);
     failed = !r->lines || (sources.encoded ? read_encoded(r, sources.encoded, error, error_size) : sources.ids ? read_ids(r, sources.ids, sources.sizes, error, error_size) : read_lines(r, sources.lines, sources.sizes, constraints, error, error_size));
-    failed = failed || ((constraints.constraints || constraints.prefixes) && set_constraints(r, constraints, error, error_size)) || (options->trace && open_trace(r, error, error_size));
+    failed = failed || (constraints && set_constraints(r, constraints, sources.lines != NULL, error, error_size)) || (options->trace && open_trace(r, error, error_size));
   }
   return failed && result_failed(r, count, error, error_size) ? NULL : r;
 }
@@ -647,23 +656,19 @@ Request *result_requests(RegardResult *r, int64_t *count) {
 
 int result_finish(RegardResult *r) { return make_all_lines(r); }
 
-static RegardResult *translate(RegardModel *model, Sources sources, size_t count, LineConstraints constraints, const RegardOptions *options, char *error, size_t error_size) {
+static RegardResult *translate(RegardModel *model, Sources sources, size_t count, const RegardConstraints *constraints, const RegardOptions *options, char *error, size_t error_size) {
   RegardResult *r = result_open(model, sources, count, constraints, options, error, error_size);
   if (!r) return NULL;
   int failed = search_all(model, r->requests, (int64_t)r->request_count, options->threads) || make_all_lines(r);
   return failed && result_failed(r, count, error, error_size) ? NULL : r;
 }
 
-REGARD_API RegardResult *regard_translate(RegardModel *model, const char *const *lines, const size_t *sizes, size_t count, const RegardOptions *options, char *error, size_t error_size) {
-  return translate(model, (Sources){.lines = lines, .sizes = sizes}, count, (LineConstraints){0}, options, error, error_size);
-}
-
-REGARD_API RegardResult *regard_continue(RegardModel *model, const char *const *lines, const size_t *sizes, size_t count, const int32_t *const *prefixes, const size_t *prefix_sizes, const RegardOptions *options, char *error, size_t error_size) {
-  return translate(model, (Sources){.lines = lines, .sizes = sizes}, count, (LineConstraints){NULL, prefixes, prefix_sizes}, options, error, error_size);
+REGARD_API RegardResult *regard_translate(RegardModel *model, const char *const *lines, const size_t *sizes, size_t count, const RegardConstraints *constraints, const RegardOptions *options, char *error, size_t error_size) {
+  return translate(model, (Sources){.lines = lines, .sizes = sizes}, count, constraints, options, error, error_size);
 }
 
 REGARD_API RegardResult *regard_translate_ids(RegardModel *model, const int32_t *const *ids, const size_t *counts, size_t count, const RegardConstraints *constraints, const RegardOptions *options, char *error, size_t error_size) {
-  return translate(model, (Sources){.ids = ids, .sizes = counts}, count, (LineConstraints){constraints, NULL, NULL}, options, error, error_size);
+  return translate(model, (Sources){.ids = ids, .sizes = counts}, count, constraints, options, error, error_size);
 }
 
 /* No sources are one that fits no model. */
@@ -673,7 +678,7 @@ Sources encoded_sources(const RegardEncoded *encoded) {
 }
 
 REGARD_API RegardResult *regard_translate_encoded(RegardModel *model, const RegardEncoded *sources, size_t count, const RegardConstraints *constraints, const RegardOptions *options, char *error, size_t error_size) {
-  return translate(model, encoded_sources(sources), count, (LineConstraints){constraints, NULL, NULL}, options, error, error_size);
+  return translate(model, encoded_sources(sources), count, constraints, options, error, error_size);
 }
 
 REGARD_API size_t regard_count(const RegardResult *r) { return r->count; }
@@ -774,7 +779,7 @@ static RegardStream *open_stream(RegardModel *model, Sources sources, const Rega
   RegardOptions greedy = *options;
   greedy.beam = greedy.nbest = 1, greedy.attention = greedy.alignments = greedy.trace = greedy.states = 0;
   RegardStream *s = calloc(1, sizeof *s);
-  RegardResult *r = s ? result_open(model, sources, 1, (LineConstraints){constraints, NULL, NULL}, &greedy, error, error_size) : NULL;
+  RegardResult *r = s ? result_open(model, sources, 1, constraints, &greedy, error, error_size) : NULL;
   if (r && (s->decoder = take_decoder(model, team_size(model, options->threads)))) {
     s->result = r, s->search = (Search){.decoder = s->decoder};
     return s;
@@ -784,8 +789,8 @@ static RegardStream *open_stream(RegardModel *model, Sources sources, const Rega
   return NULL;
 }
 
-REGARD_API RegardStream *regard_stream(RegardModel *model, const char *line, size_t size, const RegardOptions *options, char *error, size_t error_size) {
-  return open_stream(model, (Sources){.lines = &line, .sizes = &size}, NULL, options, error, error_size);
+REGARD_API RegardStream *regard_stream(RegardModel *model, const char *line, size_t size, const RegardConstraints *constraints, const RegardOptions *options, char *error, size_t error_size) {
+  return open_stream(model, (Sources){.lines = &line, .sizes = &size}, constraints, options, error, error_size);
 }
 
 REGARD_API RegardStream *regard_stream_ids(RegardModel *model, const int32_t *const *ids, const size_t *count, const RegardConstraints *constraints, const RegardOptions *options, char *error, size_t error_size) {
@@ -862,4 +867,13 @@ REGARD_API const char *regard_next(RegardStream *s, size_t *size) {
   }
   *size = 0;
   return NULL;
+}
+
+REGARD_API int regard_stream_is_complete(const RegardStream *s) {
+  int is_complete = 1;
+  for (int64_t i = 0; i < (int64_t)s->result->request_count; i++) {
+    const Request *request = s->result->requests + i;
+    is_complete = is_complete && request->found && request->hypotheses->is_complete;
+  }
+  return is_complete;
 }

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import ctypes
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain
+from collections.abc import Iterator, Sequence
 from typing import Any
-from weakref import WeakKeyDictionary
 
-import numpy as np
 import torch
 
-from regard.common.shapes import Array
 from regard.model_folder import ModelFolder
 from regard.models import Batch
 from regard.runtime import model as runtime
 from regard.runtime.engine.continuous_batching import DecodeRequest
 from regard.runtime.engine.packed_model import PackedModel
 from regard.runtime.engine.runtime_file import position_counts, runtime_file
-from regard.search import BannedPhrase, Hypothesis, Rule, SearchSettings, SuppressTokens, Task, Term
+from regard.runtime.library_constraints import library_constraints
+from regard.search import Hypothesis, Rule, SearchSettings, SuppressTokens, Task
 from regard.search.rules import LengthPenalty
 from regard.search.search_steps import SearchStep
 
@@ -26,8 +22,6 @@ _TOGETHER = 512
 """Requests of one call of the library, which Ctrl-C does not end: the call continues in its thread."""
 _CALL_LENGTH, _BATCH_LENGTH = 16_384, 2_048
 """About the most that the sources of one call are long, and those that PyTorch encodes together, in tokens."""
-COMPLETION = np.dtype([("before", np.uintp), *((name, np.int32) for name in ("size", "token", "at_boundary", "rest"))])
-"""Records of `RegardCompletion` of regard.h."""
 
 
 class LibraryModel:
@@ -39,7 +33,6 @@ class LibraryModel:
         self._max_source, self._max_steps = position_counts(folder.settings.search, packed.max_target)
         self._vocabulary, self._is_bfloat16 = folder.tokenizer.target, packed.precision == "bfloat16"
         self._encoder: Any = None if packed.programs.encoder else packed.model.encoder  # that PyTorch runs, as it is
-        self._tables: WeakKeyDictionary[BannedPhrase, tuple[Array, Array]] = WeakKeyDictionary()
 
     def why_not(self, requests: Sequence[DecodeRequest], settings: SearchSettings, rules: Sequence[Rule]) -> str | None:
         """Return why the library cannot search as these settings, rules and tasks say; None if it can."""
@@ -72,14 +65,14 @@ class LibraryModel:
         results, options = list[list[Hypothesis]](), _options(settings, threads)
         order = sorted(range(len(requests)), key=lambda index: -requests[index].source_length)
         for part in _cut([requests[index] for index in order], _CALL_LENGTH):
-            constraints = [self._constraints(request.task) for request in part]
+            constraints = [_constraints(request.task) for request in part]
             lines = self._model.translate(self._sources(part), options, constraints)
             results += [_hypotheses(line, settings) for line in lines]
         return [hypotheses for _, hypotheses in sorted(zip(order, results, strict=True))]
 
     def stream(self, request: DecodeRequest, settings: SearchSettings, threads: int) -> Iterator[tuple[int, ...]]:
         """Yield the token ids of one target after each step, end of sentence not counted."""
-        constraints, (source,) = self._constraints(request.task), self._sources([request])
+        constraints, (source,) = _constraints(request.task), self._sources([request])
         return self._model.stream_ids(source, constraints, _options(settings, threads))
 
     def trace(
@@ -88,7 +81,7 @@ class LibraryModel:
         """Search for the target of one request; return its hypotheses, best first, and the steps of the search."""
         options = _options(settings, threads)
         options.trace = 1
-        (line,) = self._model.translate(self._sources([request]), options, [self._constraints(request.task)])
+        (line,) = self._model.translate(self._sources([request]), options, [_constraints(request.task)])
         return _hypotheses(line, settings), list(line.steps)
 
     def _sources(self, requests: Sequence[DecodeRequest]) -> list[runtime.Source]:
@@ -106,25 +99,6 @@ class LibraryModel:
         keep = torch.ones_like(outputs[..., 0], dtype=torch.bool) if encoded.keep is None else encoded.keep
         rows = zip(batch, keep, outputs, embedded, summary.flatten(1), strict=True)
         return [runtime.EncodedSource(r.source_length, o[k].numpy(), e[k].numpy(), s.numpy()) for r, k, o, e, s in rows]
-
-    def _constraints(self, task: Task) -> runtime.Constraints:
-        """Return the constraints of a task as the library takes them."""
-        terms, prefix = (runtime.Term * len(task.terms))(*map(_term, task.terms)), _integers(task.prefix)
-        table = self._table(task.banned[0]) if task.banned else np.zeros(0, COMPLETION)
-        banned = table.ctypes.data, len(table)
-        return runtime.Constraints(prefix, len(prefix), terms, len(terms), *banned, task.max_steps, task.sampling_key)
-
-    def _table(self, phrase: BannedPhrase) -> Array:
-        """Return the completions of phrases as the library takes them, made once."""
-        if phrase not in self._tables:
-            ways = sorted(phrase.completions, key=lambda way: (len(way[0]), way[0]))
-            text = np.frombuffer(b"".join(way[0] for way in ways) + b" ", np.uint8)
-            table = np.zeros(len(ways), COMPLETION)
-            for row, (before, token, at_boundary) in zip(table, ways, strict=True):
-                row["size"], row["token"], row["at_boundary"] = len(before), token, at_boundary
-            table["before"] = text.ctypes.data + np.cumsum(table["size"]) - table["size"]
-            self._tables.setdefault(phrase, (table, text))  # another thread may refer to its own already
-        return self._tables[phrase][0]
 
 
 def _cut(requests: Sequence[DecodeRequest], length: int) -> Iterator[Sequence[DecodeRequest]]:
@@ -149,13 +123,5 @@ def _options(settings: SearchSettings, threads: int) -> runtime.Options:
     )
 
 
-def _term(term: Term) -> runtime.Term:
-    forms = (*term.forms, *term.initial_forms)
-    may_follow = None if term.may_follow is None else term.may_follow.ctypes.data
-    ids = _integers(chain.from_iterable(forms))
-    return runtime.Term(ids, _integers(map(len, forms)), len(term.forms), len(term.initial_forms), may_follow)
-
-
-def _integers(values: Iterable[int]) -> Any:
-    ids = tuple(values)
-    return (ctypes.c_int32 * len(ids))(*ids)
+def _constraints(task: Task) -> runtime.Constraints:
+    return library_constraints(task.prefix, task.terms, task.banned, task.max_steps, task.sampling_key)

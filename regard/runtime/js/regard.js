@@ -11,7 +11,7 @@ const OPTIONS = [ // the fields of RegardOptions in regard.h: name, offset, whet
   ["beam", 0], ["nbest", 4], ["lengthPenalty", 8, true], ["maxRatio", 16, true], ["maxExtra", 24], ["minLength", 28], ["maxLength", 32],
   ["noRepeatNgram", 36], ["maxLine", 40], ["maxWhole", 44], ["threads", 48], ["attention", 52], ["alignments", 56], ["trace", 60], ["split", 64], ["states", 100],
 ];
-const OPTIONS_SIZE = 104, ALIGNED = 64, ERROR_SIZE = 1024, EOS = 3;
+const OPTIONS_SIZE = 104, CONSTRAINTS_SIZE = 40, ALIGNED = 64, ERROR_SIZE = 1024, EOS = 3;
 const ROLES = ["encoder", "cross", "decoder"];
 const ATTENTION = ["none", "cross", "all"];
 const FATES = ["pruned", "kept", "ended"], CANDIDATE_SIZE = 32, PART_SIZE = 32;
@@ -88,6 +88,18 @@ class Library {
       this.view.setUint32(lengths + 4 * i, row.length, true);
     });
     return [addresses, lengths];
+  }
+
+  /** Return the address of the constraints of targets that begin with these token ids; null: none. */
+  constraints(prefixes, allocate) {
+    if (!prefixes) return 0;
+    const [addresses, lengths] = this.arrays(prefixes, allocate, 4), size = CONSTRAINTS_SIZE * prefixes.length, first = allocate(size);
+    this.bytes.fill(0, first, first + size);
+    prefixes.forEach((_, i) => {
+      this.view.setUint32(first + CONSTRAINTS_SIZE * i, this.number(addresses + 4 * i), true);
+      this.view.setUint32(first + CONSTRAINTS_SIZE * i + 4, this.number(lengths + 4 * i), true);
+    });
+    return first;
   }
 
   text(address, size) {
@@ -232,9 +244,9 @@ export class Translator {
   #decode(texts, beginnings, options, owners) {
     const lines = texts.map(encoded), { exports } = this.#library;
     return this.#library.scoped((allocate) => {
-      const given = [...this.#library.arrays(lines, allocate, 1), lines.length, ...(beginnings ? this.#library.arrays(beginnings, allocate, 4) : [])];
-      const chosen = this.#options(options, allocate), translate = beginnings ? exports.regard_continue : exports.regard_translate;
-      const result = this.#succeed(allocate, (error) => translate(this.#open(), ...given, chosen, error, ERROR_SIZE), owners);
+      const given = [...this.#library.arrays(lines, allocate, 1), lines.length, this.#library.constraints(beginnings, allocate)];
+      const chosen = this.#options(options, allocate);
+      const result = this.#succeed(allocate, (error) => exports.regard_translate(this.#open(), ...given, chosen, error, ERROR_SIZE), owners);
       try {
         const own = this.options().lengthPenalty, isComparable = (options.lengthPenalty ?? own) === own;
         const threshold = (isComparable ? this.card.search?.score_threshold : null) ?? -Infinity;
@@ -274,7 +286,7 @@ export class Translator {
     try {
       const at = allocate(line.length), size = allocate(4), chosen = this.#options({ ...options, beam: 1, nbest: 1 }, allocate);
       this.#library.bytes.set(line, at);
-      stream = this.#library.succeed(allocate, (error) => exports.regard_stream(this.#open(), at, line.length, chosen, error, ERROR_SIZE));
+      stream = this.#library.succeed(allocate, (error) => exports.regard_stream(this.#open(), at, line.length, 0, chosen, error, ERROR_SIZE));
       for (let next; (next = exports.regard_next(stream, size) >>> 0);) yield this.#library.text(next, this.#library.number(size));
       if (this.#library.number(size)) throw new Error(NO_MEMORY);
     } finally {

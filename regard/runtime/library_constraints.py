@@ -1,0 +1,87 @@
+"""Constraints in token ids, as the C library takes them. Nothing here imports PyTorch."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+from itertools import chain
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from regard.data.vocabulary import UNK, surfaces_of
+from regard.runtime.model import Completion, Constraints, RuntimeModel, Term
+from regard.search import task
+
+_TABLES: WeakKeyDictionary[task.BannedPhrase, Any] = WeakKeyDictionary()
+"""The completions of phrases, made once for many sources."""
+
+
+def library_constraints(
+    prefix: Sequence[int],
+    terms: Sequence[task.Term],
+    banned: Sequence[task.BannedPhrase],
+    max_steps: int = 0,
+    sampling_key: int = 0,
+) -> Constraints:
+    """Return constraints as the library takes them, with at most one of `banned`; the terms must outlive them."""
+    constraints = Constraints.of_prefix(prefix)
+    constraints.terms, constraints.term_count = (Term * len(terms))(*map(_term, terms)), len(terms)
+    if banned:
+        table = _table(banned[0])
+        constraints.banned, constraints.banned_count = table, len(table)
+    constraints.max_steps, constraints.sampling_key = max_steps, sampling_key
+    return constraints
+
+
+class RuntimeVocabulary:
+    """The target side of a runtime file's vocabulary, as far as `ConstraintEncoder` needs it."""
+
+    def __init__(self, model: RuntimeModel) -> None:
+        self._model = model
+
+    def encode(self, text: str) -> list[int]:
+        """Encode a line, without BOS and EOS."""
+        return self._model.encode_target(text)
+
+    def tokens(self, ids: Sequence[int]) -> list[str]:
+        """Return the token of each id."""
+        return self._model.tokens(ids, True)
+
+    def id_of(self, token: str) -> int:
+        """Return the id of a token; UNK if there is no such token."""
+        return self._ids.get(token, UNK)
+
+    @cached_property
+    def surface_bytes(self) -> list[bytes]:
+        """The bytes that each token adds to a text."""
+        return surfaces_of(self._all, lambda token: self._model.decode([self.id_of(token)], True) != token)
+
+    @cached_property
+    def _all(self) -> tuple[str, ...]:
+        return self._model.vocabulary(True)
+
+    @cached_property
+    def _ids(self) -> dict[str, int]:
+        return {token: index for index, token in enumerate(self._all)}
+
+
+def _table(phrase: task.BannedPhrase) -> Any:
+    """Return the completions of phrases as the library takes them."""
+    if phrase not in _TABLES:
+        ways = sorted(phrase.completions, key=lambda way: (len(way[0]), way[0]))
+        records: Any = ((before, len(before), token, at_boundary) for before, token, at_boundary in ways)
+        _TABLES.setdefault(phrase, (Completion * len(ways))(*records))
+    return _TABLES[phrase]
+
+
+def _term(term: task.Term) -> Term:
+    forms = (*term.forms, *term.initial_forms)
+    may_follow = None if term.may_follow is None else term.may_follow.ctypes.data
+    ids = _integers(chain.from_iterable(forms))
+    return Term(ids, _integers(map(len, forms)), len(term.forms), len(term.initial_forms), may_follow)
+
+
+def _integers(values: Iterable[int]) -> Any:
+    ids = tuple(values)
+    return (ctypes.c_int32 * len(ids))(*ids)

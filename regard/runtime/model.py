@@ -268,7 +268,7 @@ _BOUNDS: dict[str, tuple[float, float]] = {
     "no_repeat_ngram": (0, 100_000),
     "max_extra": (1, 10_000),
     "min_length": (0, 10_000),
-    **dict.fromkeys(("max_line", "max_whole", "max_required", "max_forbidden", "longest_source"), (1, 10**9)),
+    **dict.fromkeys(("max_line", "max_whole", "max_required", "max_forbidden", "max_length", "longest_source"), (1, 10**9)),
     "seed": (0, 2**63 - 1),
     "length_penalty": (0, 10),
     "max_ratio": (0.01, 100),

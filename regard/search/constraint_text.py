@@ -95,25 +95,29 @@ class ConstraintEncoder:
         if not texts:
             return ()
         phrases = tuple(dict.fromkeys(map(clean, texts)))
-        if phrases not in self._phrases:
+        banned = self._phrases.get(phrases)
+        if banned is None:
             _limit(self._phrases, self._phrase_count)
             self._phrase_count = len(phrases) + (self._phrase_count if self._phrases else 0)
             forms = dict.fromkeys(form for text in phrases for form in (text, self._case.initial(text)))
             completions = dict.fromkeys(way for form in forms for way in self._completions(form.encode()))
-            self._phrases[phrases] = BannedPhrase(self.vocabulary.surface_bytes, tuple(completions))
-        return (self._phrases[phrases],)
+            banned = BannedPhrase(self.vocabulary.surface_bytes, tuple(completions))
+            self._phrases[phrases] = banned  # another thread may empty the cache
+        return (banned,)
 
     def _term(self, text: str) -> Term:
         """Tokenise a word or phrase; capitalised too, for the start of the sentence."""
-        if text not in self._terms:
+        term = self._terms.get(text)
+        if term is None:
             _limit(self._terms, len(self._terms))
             forms = [tuple(self.vocabulary.encode(text))]
             if _script(text[0]) in _UNSPACED:
                 forms.append(self._without_space(forms[0]))
             capitalised = self._case.initial(text)
             initial = () if capitalised == text else (tuple(self.vocabulary.encode(capitalised)),)
-            self._terms[text] = Term(tuple(dict.fromkeys(forms)), initial, self._may_follow(text[-1]))
-        return self._terms[text]
+            term = Term(tuple(dict.fromkeys(forms)), initial, self._may_follow(text[-1]))
+            self._terms[text] = term
+        return term
 
     def _without_space(self, form: tuple[int, ...]) -> tuple[int, ...]:
         """Return the same tokens without the space before the first; unchanged if that cannot be written."""

@@ -15,7 +15,7 @@ import pytest
 from small import SENTENCES
 
 from regard.pipeline import RuntimeTranslator
-from regard.runtime.model import RuntimeStates
+from regard.runtime.model import Constraints, RuntimeStates
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent.parent
@@ -118,9 +118,10 @@ def test_prefixes_and_traces_are_those_of_the_native_library(
     model, prefixes = make(encoder, decoder), ["I go", "", [20, 21, 22], "나는 빵을", "", "you"]
     native = RuntimeTranslator(model, threads=1).model
     ids = [native.encode_target(prefix) if isinstance(prefix, str) else prefix for prefix in prefixes]
+    begun = [Constraints.of_prefix(prefix) for prefix in ids]
     options = native.options()
     options.beam = 4
-    expected = native.translate(SENTENCES, options, ids)
+    expected = native.translate(SENTENCES, options, begun)
     answers = run(node, wasm, model, lines=SENTENCES, options={"beam": 4, "prefixes": prefixes})["answers"]
     for line, answer, prefix in zip(expected, answers, ids, strict=True):
         (best,) = line.hypotheses
@@ -129,7 +130,7 @@ def test_prefixes_and_traces_are_those_of_the_native_library(
         assert answer["logProbs"] == pytest.approx(best.log_probs, abs=1e-4)
         assert answer["steps"] == []
     options.trace = 1
-    (line,) = native.translate(SENTENCES[:1], options, ids[:1])
+    (line,) = native.translate(SENTENCES[:1], options, begun[:1])
     chosen = {"beam": 4, "trace": True, "prefix": prefixes[0]}
     (answer,) = run(node, wasm, model, lines=SENTENCES[:1], options=chosen)["answers"]
     assert [step["prefixes"] for step in answer["steps"]] == [[list(p) for p in step.prefixes] for step in line.steps]

@@ -23,10 +23,10 @@ if (problem := native.why_unavailable()) is not None:
     pytest.skip(f"no C library on this machine: {problem}", allow_module_level=True)
 
 LIMITS = {
-    "a plain line of many": Counts(31, 53),
-    "a line with a span of many": Counts(185, 390),
-    "a single sentence": Counts(63, 159),
-    "a single sentence from the shell": Counts(300, 4540),
+    "a plain line of many": Counts(22, 22),
+    "a line with a span of many": Counts(199, 387),
+    "a single sentence": Counts(69, 69),
+    "a single sentence from the shell": Counts(370, 1860),
 }
 """Most calls; whoever makes a number smaller lowers its limit.
 

@@ -38,12 +38,10 @@ def load_brief(folder: Path) -> FolderTranslator:
 
 
 def split_line(translator: FolderTranslator, line: str) -> tuple[list[str], list[str]]:
-    """Return the parts of a split line, and the warnings."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        return [
-            segment.text for segment in translator._segments(line, 0, NO_CONSTRAINTS, translator.settings.search)
-        ], [str(warning.message) for warning in caught]
+    """Return the parts of a split line, and the notes."""
+    notes = list[str]()
+    segments = translator._segments(line, 0, NO_CONSTRAINTS, translator.settings.search, notes)
+    return [segment.text for segment in segments], notes
 
 
 def translate_line(translator: FolderTranslator, line: str, **options: bool | int) -> Translation:

@@ -241,7 +241,7 @@ def test_an_output_file_is_complete_or_missing(
         "translate", transformer, "--output", "old.txt", stdin=bad, status=1, because="line 6 is not UTF-8"
     )
     assert done.out == ""
-    monkeypatch.setattr("regard.pipeline.Translator.translate", _interrupted)
+    monkeypatch.setattr("regard.pipeline.Translator.begin", _interrupted)
     regard.fails("translate", transformer, "--output", "new.txt", stdin=korean, status=130, because="stopped")
 
 

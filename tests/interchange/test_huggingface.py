@@ -301,7 +301,9 @@ def test_the_language_code_stays_in_front_of_every_segment(opus: Path, tmp_path:
     search = translator.settings.search.with_values(longest_source=12)
     translator.settings = translator.settings.with_values(search=search)
     long = ">>eng<< " + " ".join(["나는 집에 간다 ."] * 6)
-    segments = [segment.read for segment in translator._segments(long, 0, NO_CONSTRAINTS, translator.settings.search)]
+    segments = [
+        segment.read for segment in translator._segments(long, 0, NO_CONSTRAINTS, translator.settings.search, [])
+    ]
     assert len(segments) > 2
     assert all(text.startswith(">>eng<< ") for text in segments)
     assert " ".join([segments[0].strip(), *(text.removeprefix(">>eng<< ").strip() for text in segments[1:])]) == long

@@ -61,7 +61,7 @@ def test_counts(make_ask: Callable[..., Ask]) -> None:
     assert requests["other", "/health", "405"] == 1
     assert table["regard_texts_total"] == {("en", "ko"): 2}  # the Korean text was left as it is
     assert table["regard_characters_total"]["en", "ko"] == len(f"{SECRET} two. Three") + len("one two")
-    assert table["regard_tokens_total"]["en", "ko"] == 3
+    assert table["regard_tokens_total"]["en", "ko"] == 5
     assert table["regard_request_duration_seconds_count"]["POST", "/translate"] == 2
     assert table["regard_requests_in_flight"] == {(): 1}  # the request for the metrics
 

@@ -27,7 +27,8 @@ from regard.models.transformer import TransformerDecoderSettings, TransformerEnc
 from regard.runtime import native
 from regard.runtime.engine import Engine, pack_model, why_not_packed
 from regard.runtime.engine.c_search import LibraryModel, _options
-from regard.search import SearchSettings, Task, decode
+from regard.runtime.library_constraints import library_constraints
+from regard.search import SearchSettings, decode
 from regard.search.forced_decoding import force_decode
 
 if (reason := native.why_unavailable()) is not None:
@@ -83,7 +84,7 @@ def forced(library: LibraryModel, sources: list[list[int]], targets: list[list[i
         options = replace(
             _options(SearchSettings(beam=1, length_penalty=0.0, max_length=length), threads), max_extra=99
         )
-        constraints = [library._constraints(Task(i, length + 1, tuple(targets[i]))) for i in own]
+        constraints = [library_constraints(tuple(targets[i]), (), (), length + 1) for i in own]
         lines = library._model.translate([sources[i] for i in own], options, constraints)
         assert [line.hypotheses[0].ids for line in lines] == [tuple(targets[i]) for i in own]
         results += [(index, line.hypotheses[0].score) for index, line in zip(own, lines, strict=True)]

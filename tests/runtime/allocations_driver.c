@@ -25,7 +25,7 @@ static long allocations(RegardModel *model, const char *line, size_t lines) {
   options.beam = 1;
   for (size_t i = 0; i < lines; i++) all[i] = line, sizes[i] = strlen(line);
   long before = count;
-  RegardResult *result = regard_translate(model, all, sizes, lines, &options, NULL, 0);
+  RegardResult *result = regard_translate(model, all, sizes, lines, NULL, &options, NULL, 0);
   long own = result ? count - before : -1;
   regard_free(result);
   return own;

@@ -290,7 +290,7 @@ def test_doctor_says_how_the_processor_is_shared_out(
 
 def test_doctor_reports_what_is_broken_and_goes_on(regard: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     import regard.cli.doctor as doctor
-    import regard.training.recipe  # noqa: F401 (pydantic looks at the version of Python while settings are defined)
+    doctor._learning()  # pydantic looks at the version of Python while settings are defined
 
     def unreadable() -> tuple[bool, str]:
         raise RuntimeError("not here")

@@ -290,6 +290,7 @@ def test_doctor_says_how_the_processor_is_shared_out(
 
 def test_doctor_reports_what_is_broken_and_goes_on(regard: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     import regard.cli.doctor as doctor
+
     doctor._learning()  # pydantic looks at the version of Python while settings are defined
 
     def unreadable() -> tuple[bool, str]:
@@ -302,6 +303,7 @@ def test_doctor_reports_what_is_broken_and_goes_on(regard: Command, monkeypatch:
     monkeypatch.setattr(doctor.tempfile, "TemporaryFile", full)
     monkeypatch.setattr(doctor.os, "sysconf", lambda _: 1, raising=False)
     monkeypatch.setattr(doctor.sys, "version_info", (3, 9))
+    monkeypatch.setitem(sys.modules, "tomli", sys.modules.get("tomllib", sys.modules.get("tomli")))
     monkeypatch.setattr("regard.runtime.native.why_unavailable", lambda: "there is no C compiler")
     done = regard.ended("doctor", "--threads", 1)
     assert done.status == 1

@@ -135,7 +135,7 @@ class FolderTranslator(BasePipeline, Translator):
         last = ""
         stream = self._segment_increments(segments, settings, notes)
         for before, increments in zip(("", *(segment.text for segment in segments)), stream, strict=False):
-            for number, increment in enumerate(increments):
+            for number, increment in enumerate(filter(None, increments)):
                 is_next = number == 0 and last and (before.endswith(" ") or has_spaces(last[-1], increment[0]))
                 yield f" {increment}" if is_next else increment
                 last = increment

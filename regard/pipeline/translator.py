@@ -144,8 +144,9 @@ class Translator(ABC):
     ) -> Generator[str, None, Translation]:
         """Yield the translation of a line as it is decoded, greedily or, with `sample=True`, sampled; word by word.
 
-        Joined, the yielded texts are the translation with a beam of 1, but for what `translate` tries again. The
-        generator returns the translation, whose score is not known, and warns of its notes.
+        Joined, the yielded texts are the translation with a beam of 1, but for what `translate` tries again and for the
+        mark of a mnemonic, which the model reads. The generator returns the translation, whose score is not known, and
+        warns of its notes.
         """
         translation = yield from self.begin_stream(text, constraints, keep, **search)
         self._warn([translation])
@@ -177,13 +178,14 @@ class Translator(ABC):
             if whole.startswith(yielded):  # else a letter or a space depends on what comes next
                 yield whole[len(yielded) :]
                 yielded = whole
-        whole = restored(Translation(raw, (), 0.0)).text
+        result = restored(Translation(raw, (), 0.0, notes=notes))
+        whole = result.text
         if rest := whole[len(yielded) :]:
             yield rest
         note = spans_note(line, whole, rules.own)
         part = TranslatedPart(line.strip(), whole, 0.0)
         translation = Translation(whole, (), 0.0, parts=(part,) if line.strip() else ())
-        return replace(translation, notes=(*notes, *([note] if note else []))).with_doubts(self.doubts, None)
+        return replace(translation, notes=(*result.notes, *([note] if note else []))).with_doubts(self.doubts, None)
 
     def trace(
         self, text: str, constraints: Constraints = NO_CONSTRAINTS, **search: Unpack[SearchOptions]

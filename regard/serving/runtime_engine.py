@@ -122,10 +122,16 @@ class RuntimeEngine:
         self._begin(number, size, partial(self._queue.submit, number, call["lines"], options, constraints))
 
     def _begin(self, number: int, size: int, work: Callable[[], None]) -> None:
+        """Hand over what is to be decoded, or let it wait for its turn; give up a call that was cancelled meanwhile."""
+        if number not in self._calls:
+            return
         if size:
             self._turns.begin(number, size, work)
         else:
             work()
+        if number not in self._calls:
+            self._forget(number)
+            self._queue.cancel(number)
 
     def _begin_texts(self, number: int, call: Message) -> None:
         """Lay texts out, and hand over what is to be decoded first."""
@@ -139,6 +145,8 @@ class RuntimeEngine:
             text_call = _TextCall(way, words, end)
             text_call.decoder.record(ATTENTION.index(search.attention))
             with self._lock:
+                if number not in self._calls:  # it was cancelled while it was laid out
+                    return
                 self._text_calls[number] = text_call
             self._go_on(number, text_call, lambda: next(way.path), is_first=True)
         except Exception as problem:  # whatever it is, the caller is told
@@ -176,13 +184,16 @@ class RuntimeEngine:
                 advance = partial(call.way.path.send, None)
                 continue
             call.request = request
-            lines, options, constraints = call.decoder.arguments(request)
-            try:
-                size = self._size(lines, options) if is_first else 0
-                self._begin(number, size, partial(self._queue.submit, number, lines, options, constraints))
-                return
-            except LineError as problem:
-                advance = partial(call.way.path.throw, problem)
+            lines, options, _ = call.decoder.arguments(request)
+            size = self._size(lines, options) if is_first else 0
+            self._begin(number, size, partial(self._submit_texts, number, call))
+            return
+
+    def _submit_texts(self, number: int, call: _TextCall) -> None:
+        try:
+            self._queue.submit(number, *call.decoder.arguments(call.request))
+        except LineError as problem:
+            self._go_on(number, call, partial(call.way.path.throw, problem))
 
     def _answer(self, number: int, content: Message) -> None:
         self._reply({"number": number, **content}, lambda: number in self._calls)
@@ -247,6 +258,7 @@ class RuntimeEngine:
 
     def _return(self, number: int, lines: list[RuntimeLine] | RegardError) -> None:
         if (call := self._calls.get(number)) is None:
+            self._forget(number)
             return
         try:
             text_call = self._text_calls.get(number)

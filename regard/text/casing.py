@@ -23,6 +23,7 @@ _START = lazy_pattern(
     "(['’]?[^\\W\\d_](?:[^\\W\\d_]|[\u0300-\u036f])*(?:[\\s-]+\\w+)?)"
 )
 """The first word of a sentence and the next one, with the text before them."""
+_SPECIAL = lazy_pattern("<(?:0x[0-9A-F]{2}|/?s|unk)>")
 _CACHED = 10_000
 """Most words whose known letters are kept."""
 
@@ -43,13 +44,24 @@ class KnownCase(NamedTuple):
         """Return the tokens of a translation as `restore` writes them together: a letter may depend on its word."""
         text = self.restore("".join(tokens))
         ends = [*accumulate(map(len, tokens), initial=0)]
-        if len(text) != ends[-1]:  # a letter has become two
-            return [*map(self.restore, tokens)]
-        return [text[start:end] for start, end in pairwise(ends)]
+        if len(text) == ends[-1]:
+            restored = [text[start:end] for start, end in pairwise(ends)]
+        else:  # a letter has become two
+            restored = [*map(self.restore, tokens)]
+        return _with_special(tokens, restored)
 
     def restore_source(self, text: str) -> str:
         """Return a part of the line in capitals, if the line was."""
         return self.source.upper(text) if self.is_capital else text
+
+    def restore_source_tokens(self, tokens: Sequence[str]) -> list[str]:
+        """Return tokens of the line in capitals, if the line was."""
+        return _with_special(tokens, [*map(self.restore_source, tokens)])
+
+
+def _with_special(tokens: Sequence[str], restored: Sequence[str]) -> list[str]:
+    """Return restored tokens, but bytes and the end of sentence as they are."""
+    return [token if _SPECIAL.fullmatch(token) else own for token, own in zip(tokens, restored, strict=True)]
 
 
 class CaseReader:

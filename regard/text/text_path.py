@@ -196,7 +196,7 @@ def _line_path(line: str, rules: PathRules, own: Any) -> _LinePath:
     links in the place of copy tokens. The translation that differs least is taken.
     """
     label, mnemonic = line, ""
-    if not (rules.wanted.alignments or rules.wanted.readings):  # links would count the words of the label
+    if not rules.wanted.readings:  # which show what the model reads
         label, mnemonic = strip_mnemonic(line, rules.reader.encode)
     protected = _protected(label, rules.copies, own, KEPT)
     if not rules.wanted.is_text and not _is_copied(label, protected):
@@ -247,7 +247,7 @@ def _try(
 
 
 def first_reading(line: str, rules: PathRules) -> tuple[str, Callable[[Translation], Translation]]:
-    """Return a line as the model reads it at first, and what brings a translation of it back, for streams and traces.
+    """Return a line as the model reads it at first, and what brings a translation of it back, for streams.
 
     It is read in known letters, with copy tokens in the place of spans.
     """
@@ -329,7 +329,7 @@ def restored_case(result: Translation, case: KnownCase, line: str) -> Translatio
     whole = replace(result, parts=parts)
     if not case.is_capital:
         return whole
-    return _mapped(whole, case.restore, case.restore_tokens, lambda tokens: map(case.restore_source, tokens))
+    return _mapped(whole, case.restore, case.restore_tokens, case.restore_source_tokens)
 
 
 def _joined(protected: ProtectedLine, parts: Sequence[Translation]) -> Translation:

@@ -66,7 +66,9 @@ def test_capitals_come_back_and_titles_are_read_as_sentences(
             ["OPEN THE FILE", "Close The Last Window", "Close the last window"]
         )
         assert capitals.text == capitals.text.upper()
-        assert capitals.tokens == tuple(token.upper() for token in capitals.tokens)
+        letters = [token for token in capitals.tokens if not token.startswith("<0x")]
+        assert letters == [token.upper() for token in letters]
+        assert capitals.source_tokens[-1] == "</s>"
         assert [part.source for part in capitals.parts] == ["OPEN THE FILE"]
         assert title.text == plain.text
         assert translator.translate("OPEN THE FILE", keep=False)[0].text != capitals.text

@@ -16,7 +16,6 @@
 #define MIN_SHARE 4       /* requests that are not shared out among threads: a step of several costs little more than one */
 #define LAST_RESORT (-1e30f) /* score of ending where nothing else is left */
 #define MOST_BYTES 4 /* of a character */
-#define FIRST_BYTES 51 /* that characters of several begin with */
 #define MOST_LIKELIEST 64 /* tokens from which on a row's whole distribution is sooner there than its likeliest tokens */
 #define FORCED (-1e9f) /* score of a token of a prefix that a rule bans */
 
@@ -191,11 +190,16 @@ static int is_space(const Sentence *s, int32_t token) {
   return tokenizer_byte(s->target, token) == ' ' || (piece && size == 3 && !memcmp(piece, "\xe2\x96\x81", 3));
 }
 
+/* Tokens that a row may get before the longest target, beside the copy tokens that it has to write. */
+static int64_t room_for(const Search *search, const Sentence *s) {
+  int64_t room = s->request->max_steps - 1 - s->length - search->missing;
+  return search->missing && room < 0 ? 0 : room;
+}
+
 /* Whether a character that begins with this token would end beyond the longest target, or it is a space that would be last. */
 static int is_too_late(const Search *search, const Sentence *s, int32_t token) {
   static const int least[] = {0x80, 0xc0, 0xe0, 0xf0}; /* bytes that begin more than so many */
-  int64_t room = s->request->max_steps - 1 - s->length - search->missing;
-  if (search->missing && room < 0) room = 0;
+  int64_t room = room_for(search, s);
   return room >= 0 && room < MOST_BYTES && (tokenizer_byte(s->target, token) >= least[room] || (room == 1 && is_space(s, token)));
 }
 
@@ -234,12 +238,14 @@ static int is_banned(const Search *search, const Sentence *s, int32_t token) {
 /* Tokens to ask the model for after each row of a sentence: those that can be selected, and as many more as may be banned.
    More than MOST_LIKELIEST: all. Returns -1 if there is no memory. */
 static int64_t tokens_needed(Search *search, const Sentence *s) {
+  static const int64_t late[] = {51, 53, 21, 5}; /* bytes that begin more than so many, and with room for one token two spaces */
   const RegardOptions *o = s->request->options;
-  int64_t most = 0, late = s->request->max_steps - 1 - s->length < MOST_BYTES ? FIRST_BYTES + 2 : 0;
+  int64_t most = 0;
   if (s->states || (o->sample && (!o->top_k || s->copy_count))) return INT32_MAX;
   for (int64_t row = 0; row < s->rows; row++) {
     if (list_bans(search, s, row)) return -1;
-    int64_t banned = (int64_t)search->bans.size + 3 * search->is_after_space + late;
+    int64_t room = room_for(search, s), banned = (int64_t)search->bans.size + 3 * search->is_after_space;
+    if (room >= 0 && room < MOST_BYTES) banned += late[room];
     most = banned > most ? banned : most;
   }
   return most + (o->sample ? o->top_k : o->beam + (o->beam > 1));

@@ -434,7 +434,7 @@ static int append_decoded(RegardResult *r, Translation *t, int64_t number, const
 /* Appends a part without letters, and without the code of the line. */
 static int append_copy(const Line *line, const Segment *segment, int is_first, TextBuffer *text) {
   size_t start = is_first ? line->code : 0, size = without_space(segment->text.data, segment->text.size);
-  while (start && start < size && segment->text.data[start] == ' ') start++;
+  while (start < size && segment->text.data[start] == ' ') start++;
   return text_append(text, segment->text.data + start, size - start);
 }
 
@@ -464,7 +464,9 @@ static int join_parts(RegardResult *r, Line *line, int32_t rank, Forced *forced)
     failed = failed || (is_parted && text_append(&t->text, " ", 1));
     if (failed) break;
     int64_t target = count_spaces(t->text.data, t->text.size), spaces = count_spaces(segment->text.data, segment->text.size);
-    t->parts[p] = (RegardPart){.score = h ? h->score : 0, .source = segment->text.data, .source_size = without_space(segment->text.data, segment->text.size), .text_size = part.size};
+    size_t lead = segment->text.size > 1 && segment->text.data[0] == ' '; /* of a piece of a line that was split at spaces */
+    const char *own = segment->text.data + lead;
+    t->parts[p] = (RegardPart){.score = h ? h->score : 0, .source = own, .source_size = without_space(own, segment->text.size - lead), .text_size = part.size};
     failed = text_append(&t->text, part.data, part.size) || (h && append_decoded(r, t, p, segment, h, forced, repeated, source, target));
     for (int64_t word = 0; !h && r->options.alignments && word <= count_spaces(part.data, part.size) && !failed; word++)
       failed = append_links(t, &(RegardLink){(int32_t)(word + (line->code > 0)), (int32_t)word}, 1, repeated, source, target);

@@ -194,10 +194,14 @@ export class CaseReader {
   }
 }
 
+const SPECIAL = /^<(?:0x[0-9A-F]{2}|\/?s|unk)>$/;
+
 /** Return the tokens of a translation as `restore` writes them together: a letter may depend on its word. */
 export function restoredTokens(tokens, restore) {
-  const text = restore(tokens.join(""));
-  if (text.length !== tokens.join("").length) return tokens.map(restore); // a letter has become two
+  const text = restore(tokens.join("")), isSame = text.length === tokens.join("").length; // else a letter has become two
   let end = 0;
-  return tokens.map((token) => text.slice(end, (end += token.length)));
+  return tokens.map((token) => {
+    const own = isSame ? text.slice(end, (end += token.length)) : restore(token);
+    return SPECIAL.test(token) ? token : own; // bytes and the end of sentence
+  });
 }

@@ -21,8 +21,7 @@ export function* linePath(line, rules) {
     const [result] = yield { texts: [line], links: false };
     return noted(result, differingSpans(line, result.text));
   }
-  const staysWhole = rules.isShown || rules.hasLinks;
-  const [label, mnemonic] = staysWhole ? [line, ""] : stripMnemonic(line, rules.reader.encode);
+  const [label, mnemonic] = rules.isShown ? [line, ""] : stripMnemonic(line, rules.reader.encode);
   let best = null;
   let before;
   for (const { copies, kinds, isNeeded } of roundsOf(label, rules)) {

@@ -15,6 +15,7 @@ from small import SENTENCES
 from regard.explain.explanation import _steps
 from regard.model_folder import load_folder
 from regard.pipeline import RuntimeTranslator
+from regard.runtime.model import Constraints
 from regard.visualisation.explanation_data import _step
 from regard.visualisation.live import LiveModel, Trust, render_live_page
 
@@ -228,12 +229,12 @@ def test_another_continuation_of_a_word_replaces_the_rest_and_is_undone(
     listed.first.wait_for()
     first = words.index(1)
     options.trace = options.beam = 1
-    (greedy,) = model.translate([LINE], options, [best.ids[:first]])
+    (greedy,) = model.translate([LINE], options, [Constraints.of_prefix(best.ids[:first])])
     likely = [c for c in greedy.steps[first].candidates if c.token != 3]
     options = model.options()
     expected = []
     for candidate in likely[:7]:
-        (other,) = model.translate([LINE], options, [[*best.ids[:first], candidate.token]])
+        (other,) = model.translate([LINE], options, [Constraints.of_prefix([*best.ids[:first], candidate.token])])
         text = best.text if candidate.token == best.ids[first] else other.hypotheses[0].text
         if text not in [known for known, _ in expected]:
             expected.append((text, exp(candidate.log_prob)))

@@ -44,7 +44,7 @@ _SHARED = (
 _SAMPLING = ("sample", "temperature", "top_k", "top_p", "seed")
 """Search settings that are its options, too; without a sample it does not look at them."""
 _ABSENT = {"max_length": -1, "top_k": 0, "top_p": 0.0}
-"""What the library takes for settings that are None."""
+"""Values by which the library is told that a setting is None."""
 _EOS = 3
 
 
@@ -170,7 +170,7 @@ class RuntimeTranslator(Translator):
     @cached_property
     def constraint_encoder(self) -> ConstraintEncoder:
         """Tokenises constraints with the model's vocabulary."""
-        from regard.runtime.library_constraints import RuntimeVocabulary
+        from regard.runtime.encoded_constraints import RuntimeVocabulary
         from regard.search.constraint_text import ConstraintEncoder
 
         return ConstraintEncoder(RuntimeVocabulary(self.model), self.case_reader.target)
@@ -180,7 +180,7 @@ class RuntimeTranslator(Translator):
 
         Raises UsageError, with all causes, for constraints that contradict themselves or the search settings.
         """
-        from regard.runtime.library_constraints import library_constraints
+        from regard.runtime.encoded_constraints import library_constraints
         from regard.search.constraint_text import check_constraints, check_required
         from regard.search.constraints import required_tokens
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import itertools
-import math
 import os
 import struct
 import threading
@@ -425,11 +424,6 @@ class RuntimeModel:
         return tuple(
             AttentionLayer(layer.name.decode("utf-8", "replace"), ROLES[layer.role], layer.heads) for layer in layers
         )
-
-    def score_threshold(self, options: Options) -> float:
-        """Return the score below which a translation is doubtful; −∞: unknown, or scores are of another kind."""
-        own, penalty = self.card["search"].get("score_threshold"), self.options().length_penalty
-        return own if own is not None and options.length_penalty == penalty else -math.inf
 
     def options(self) -> Options:
         """Return the model's own search options."""

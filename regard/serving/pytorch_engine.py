@@ -27,7 +27,7 @@ from regard.serving.answer_size import AnswerLimit
 from regard.serving.frames import Message, Replies
 from regard.serving.raw_json import RawJson, json_pieces
 from regard.serving.replies import line_reply, text_reply
-from regard.serving.service import SEARCH, SearchRequest, TextRequest
+from regard.serving.service import SearchRequest, TextRequest
 from regard.text.casing import CaseReader
 from regard.text.text_path import Request, Wanted, run_path
 from regard.text.translation import Translation
@@ -143,7 +143,7 @@ class PyTorchEngine:
         if kind == "caption":
             search = SearchRequest(**calls[0]["search"])
             images = [base64.b64decode(call["image"]) for call in calls]
-            options = {"nbest": search.nbest, **self._search(search)}
+            options = {"nbest": search.nbest, **search.given_options(self._pipeline.settings.search.beam)}
             captions = self._pipeline.caption(images, readings=search.attention != "none", **options)
             return [{"lines": [line_reply(caption)]} for caption in captions]
         if kind == "explain_image":
@@ -158,7 +158,10 @@ class PyTorchEngine:
         """Translate the texts of calls together; one that is to be streamed comes at once, found greedily."""
         request = TextRequest.of_message(calls[0]["request"]).of_model(self._pipeline.search.splits_sentences)
         search = request.search
-        options: dict[str, Any] = {"beam": 1} if calls[0]["call"] == "stream" else self._search(search)
+        is_stream = calls[0]["call"] == "stream"
+        options: dict[str, Any] = (
+            {"beam": 1} if is_stream else search.given_options(self._pipeline.settings.search.beam)
+        )
         if request.form.split == "0":
             options["split"] = "off"
         texts = [text for call in calls for text in call["texts"]]
@@ -178,11 +181,3 @@ class PyTorchEngine:
 
         replies = iter([text_reply(text, None) for text in run_path(way.path, decode)])
         return [{"texts": list(islice(replies, len(call["texts"])))} for call in calls]
-
-    def _search(self, search: SearchRequest) -> dict[str, Any]:
-        """Return the options of a search that are given; without `beam` it is as wide as needed."""
-        options = {name: getattr(search, name) for name in SEARCH}
-        options = {name: value for name, value in options.items() if value is not None}
-        if search.nbest > self._pipeline.settings.search.beam:
-            options.setdefault("beam", search.nbest)
-        return options

@@ -21,7 +21,7 @@ from regard.serving.frames import Message, Replies
 from regard.serving.raw_json import RawJson, json_pieces
 from regard.serving.replies import WordIndices, text_reply
 from regard.serving.runtime_explanation import MOST_NBEST, Explainer, likely_tokens, next_step_options
-from regard.serving.service import SEARCH, TextRequest
+from regard.serving.service import TextRequest
 from regard.text.casing import CaseReader
 from regard.text.text_format import TranslatedText, lay_out, stream_text
 from regard.text.text_path import Request, Wanted
@@ -163,10 +163,7 @@ class RuntimeEngine:
             "sentences": request.sentences,
             "code": request.code,
         }
-        search = {name: getattr(request.search, name) for name in SEARCH}
-        options |= {name: value for name, value in search.items() if value is not None}
-        if request.search.beam is None:
-            options["beam"] = max(self._model.options().beam, request.search.nbest)
+        options |= request.search.given_options(self._model.options().beam)
         if request.form.split == "0":
             options["split"] = "off"
         return options

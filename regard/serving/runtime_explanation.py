@@ -35,7 +35,7 @@ class Explainer:
         others = (self._hypothesis(hypothesis, rank) for rank, hypothesis in enumerate(line.hypotheses[1:], 1))
         ranked = array_pieces(map(json_pieces, itertools.chain([first], others)))
         steps = array_pieces(json_pieces(self._step(step)) for step in line.steps)
-        threshold = self.model.score_threshold(self.model.options())
+        threshold = self.model.card["search"].get("score_threshold")
         source = {"sourceTokens": self.model.tokens(line.source, False), "sourceWords": self._words(line.source, False)}
         is_doubtful = self.doubts.is_doubtful
         parts = [

@@ -64,9 +64,13 @@ class SearchRequest:
     attention: Literal["none", "cross", "all"] = "none"
     log_probs: bool = False
 
-
-SEARCH = ("beam", "length_penalty", "max_length", "no_repeat_ngram")
-"""Options of a search, as requests and translators call them."""
+    def given_options(self, beam: int) -> dict[str, Any]:
+        """Return the options that are given, as pipelines take them; `beam`: the model's own."""
+        names = ("beam", "length_penalty", "max_length", "no_repeat_ngram")
+        options = {name: value for name in names if (value := getattr(self, name)) is not None}
+        if self.nbest > beam:
+            options.setdefault("beam", self.nbest)
+        return options
 
 
 @dataclass(frozen=True)

@@ -25,9 +25,9 @@ from regard.models import Batch, Model, ModelSettings
 from regard.models.recurrent import RecurrentDecoderSettings
 from regard.models.transformer import TransformerDecoderSettings, TransformerEncoderSettings
 from regard.runtime import native
+from regard.runtime.encoded_constraints import library_constraints
 from regard.runtime.engine import Engine, pack_model, why_not_packed
 from regard.runtime.engine.c_search import LibraryModel, _options
-from regard.runtime.library_constraints import library_constraints
 from regard.search import SearchSettings, decode
 from regard.search.forced_decoding import force_decode
 

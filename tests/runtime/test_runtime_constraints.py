@@ -11,7 +11,7 @@ from small import SENTENCES
 from regard.common.errors import LineError, UsageError
 from regard.pipeline import RuntimeTranslator, Translation, Translator
 from regard.runtime import native
-from regard.runtime.library_constraints import RuntimeVocabulary
+from regard.runtime.encoded_constraints import RuntimeVocabulary
 from regard.search import Constraints
 from tests.runtime.pairs import Maker, maker
 

@@ -10,10 +10,10 @@ import torch
 from regard.model_folder import ModelFolder
 from regard.models import Batch
 from regard.runtime import model as runtime
+from regard.runtime.encoded_constraints import library_constraints
 from regard.runtime.engine.continuous_batching import DecodeRequest
 from regard.runtime.engine.packed_model import PackedModel
 from regard.runtime.engine.runtime_file import position_counts, runtime_file
-from regard.runtime.library_constraints import library_constraints
 from regard.search import Hypothesis, Rule, SearchSettings, SuppressTokens, Task
 from regard.search.rules import LengthPenalty
 from regard.search.search_steps import SearchStep

@@ -429,9 +429,9 @@ export class Translator {
   #hypothesis(of, parts) {
     const library = this.#library, at = library.exports.regard_hypothesis(...of) >>> 0;
     const [text, tokens, logProbs, links, , textSize, count, linkCount] = library.numbers(at + 8, 8);
-    const ids = [...library.integers(tokens, count)], words = links ? library.integers(links, 2 * linkCount) : null;
+    const ids = Array.from(library.integers(tokens, count)), words = links ? library.integers(links, 2 * linkCount) : null;
     return {
-      text: library.text(text, textSize), score: library.view.getFloat64(at, true), tokens: this.#tokens(ids, true), ids, logProbs: [...library.floats(logProbs, count)],
+      text: library.text(text, textSize), score: library.view.getFloat64(at, true), tokens: this.#tokens(ids, true), ids, logProbs: Array.from(library.floats(logProbs, count)),
       targetWords: this.#words([...ids, EOS], true),
       alignments: words && Array.from({ length: linkCount }, (_, i) => [words[2 * i], words[2 * i + 1]]),
       attention: this.#attention(of), states: this.#states(of), repetition: this.#parts(of, parts).find(({ repetition }) => repetition)?.repetition ?? null,

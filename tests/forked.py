@@ -29,7 +29,12 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-MODULES = ("regard.evaluation.speed", "regard.learn.lab.worker", "regard.serving.engine", "regard.serving.prepare")
+MODULES = (
+    "regard.evaluation.speed",
+    "regard.learn.lab.worker",
+    "regard.serving.pytorch_process",
+    "regard.serving.prepare",
+)
 """Modules that `module_command` starts and that import PyTorch."""
 PREPARED = re.compile(
     r"-m regard(?! serve\b)( .*)?"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import shutil
@@ -23,9 +22,8 @@ from regard.common.reading import MAGIC, check_links, is_file_name
 from regard.common.seal import fingerprints
 from regard.model_folder import ALIGNMENT, CONFIG, WEIGHTS, check_folder, save_alignment, seal_folder
 from regard.pipeline import export_cache, load
-from regard.serving.frames import Replies
 from regard.serving.prepare import prepare
-from regard.serving.pytorch_engine import PyTorchEngine
+from regard.serving.pytorch_models import open_folder
 from regard.training.recipe import Recipe, preset
 
 pytestmark = posix
@@ -68,7 +66,7 @@ SECRET = "known to nobody"
 EXPORTS = ["runtime-int8.regard", "runtime-int8.regard.part", "runtime-int8.regard.partial", "ctranslate2-int8"]
 ACTIONS: dict[str, Callable[[Path], object]] = {
     "serve": lambda run: prepare(run, "int8"),
-    "serve with PyTorch": lambda run: PyTorchEngine(run, "int8", 1, 10**7, Replies(io.BytesIO())).about(),
+    "serve with PyTorch": lambda run: open_folder(run, "int8", 1, 10**7).about(),
     "export": lambda run: export_command(run, source=run / "sentences.txt"),
     "seal": seal_folder,
     "resume": lambda run: regard.train(out=run, resume=True, device="cpu"),

@@ -18,7 +18,7 @@ from regard.common.lazy import needs_extra
 from regard.runtime.model import available_cores
 
 if TYPE_CHECKING:
-    from regard.serving.process_service import ServiceSettings
+    from regard.serving.models import ServiceSettings
     from regard.serving.server_settings import ServerSettings
 
 PACKAGES = ("fastapi", "uvicorn", "prometheus_client", "multipart", "python_multipart", "starlette", "h11", "jinja2")
@@ -82,7 +82,7 @@ def serve(
     first. The bearer token of /metrics is read from the environment variable REGARD_METRICS_TOKEN.
     """
     with needs_extra("serve", "the server", PACKAGES):
-        from regard.serving.process_service import ServiceSettings
+        from regard.serving.models import ServiceSettings
         from regard.serving.server import serve
         from regard.serving.server_settings import LOOPBACK
 
@@ -94,8 +94,8 @@ def serve(
     settings = _server_settings(**limits, **rates, **switches, **lists, key_file=str(keys or ""))
     if host not in LOOPBACK and not require_key:
         warn(f"anybody who reaches {host} may use this server; `require_key=True` asks for keys")
-    threads = threads or (1 if cluster is not None else max(1, available_cores() // processes))
-    running = ServiceSettings(precision, threads, processes, queue, reload_seconds, answer_limit)
+    threads = threads or (1 if cluster is not None else available_cores())
+    running = ServiceSettings(precision, threads, queue, reload_seconds, answer_limit)
     addresses, pairs = (host, port), _pairs(languages or (), models)
     if cluster is not None:
         _serve_on_cluster(cluster, models, addresses, (running, settings), pairs, (replicas, max_replicas or replicas))

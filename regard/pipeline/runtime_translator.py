@@ -239,10 +239,10 @@ class LibraryDecoder(Decoder):
         self._reads_each = False
         options.attention = 2 if wanted.readings else 0
 
-    def record(self, attention: int) -> None:
-        """Record attention of each hypothesis: 0: none, 1: cross-attention, 2: every layer."""
-        self._options.attention = attention
-        self._reads_each = attention > 0
+    def read_each(self, encoder: bool) -> None:
+        """Read the attention of every hypothesis. `encoder`: also that of encoder and decoder to themselves."""
+        self._options.attention = 2 if encoder else 1
+        self._reads_each = True
 
     @property
     def free(self) -> Sequence[bool]:

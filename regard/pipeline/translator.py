@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
@@ -60,9 +60,11 @@ class TranslationCall(Generic[_R]):
     path: Path[_R]
     decoder: Decoder
 
-    def run(self) -> _R:
-        """Decode all that is to be decoded, and return the translations."""
-        return run_path(self.path, self.decoder)
+    def run(self, may_retry: Callable[[], bool] = lambda: True) -> _R:
+        """Decode all that is to be decoded, and return the translations. `may_retry`: asked before each further try."""
+        return run_path(
+            self.path, lambda request: self.decoder(request) if not request.is_retry or may_retry() else None
+        )
 
 
 class Translator(ABC):

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
 from regard.common.errors import ConfigurationError, LineError, ModelFolderError, RegardError, UsageError
 from regard.common.reading import parse_json
+from regard.common.stopping import PATIENCE, check_stop, stop_event
 from regard.data.copy_tokens import COPY_CHARACTERS
 from regard.data.familiar import Familiar
 from regard.runtime.native import declare, kernels, typed
@@ -33,7 +34,6 @@ ROLES = ("encoder", "cross", "decoder")
 FATES: tuple[Fate, ...] = ("pruned", "kept", "ended")
 _ERROR_SIZE, _ALIGNED = 1024, 64
 _SHORT, _FEW = 1_000, 8  # characters of all lines, or sources, whose search is soon over
-_PATIENCE = 0.1  # seconds between which a signal may wait
 _Result = TypeVar("_Result")
 
 
@@ -441,10 +441,11 @@ class RuntimeModel:
 
         Calls of several threads at once are searched together, as alone. The second that is open starts a queue with
         its `threads` (later ones share these), which ends with the model; none is started as long as calls are alone.
+        A call that may be given up (`stopping`) is always searched by the queue.
 
-        Raises LineError for a line that cannot be translated, UsageError for options out of range.
+        Raises LineError for a line that cannot be translated, UsageError for options out of range, Stopped.
         """
-        if not self._alone.acquire(blocking=False):
+        if stop_event() is not None or not self._alone.acquire(blocking=False):
             return self._shared_queue(options.threads).translate(sources, options, constraints)
         is_long = len(sources) > _FEW or sum(len(source) for source in sources if isinstance(source, str)) > _SHORT
         try:
@@ -664,12 +665,16 @@ class RuntimeQueue:
     def translate(
         self, sources: Sources, options: Options, constraints: Sequence[Constraints] | None = None
     ) -> list[RuntimeLine]:
-        """Submit a call and wait for it; Ctrl-C cancels it. No other thread may take calls that it did not submit."""
+        """Submit a call and wait for it; Ctrl-C and `stopping` cancel it.
+
+        No other thread may take calls that it did not submit.
+        """
         ticket = next(self._tickets)
+        stop = stop_event()
         self.submit(ticket, sources, options, constraints)
         try:
-            while (taken := self.take(_PATIENCE, ticket)) is None:
-                pass
+            while (taken := self.take(PATIENCE, ticket)) is None:
+                check_stop(stop)
         except BaseException:
             self.cancel(ticket)
             raise

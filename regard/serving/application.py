@@ -23,8 +23,8 @@ from regard.serving.keys import KeyFile
 from regard.serving.libretranslate import libretranslate
 from regard.serving.limits import Limits
 from regard.serving.metrics import Metrics
+from regard.serving.models import Models
 from regard.serving.page import render_server_page
-from regard.serving.process_service import ProcessService
 from regard.serving.proxies import ProxyHeaders, TrustedProxies
 from regard.serving.security import HeadCheck, HostCheck, OriginCheck, RequestLog, check_head
 from regard.serving.server_settings import ServerSettings
@@ -36,7 +36,7 @@ _QUIET: Any = {"tracing": False, "metrics": False, "logs": False, "auto_configur
 
 
 def create_app(
-    service: ProcessService,
+    service: Models,
     settings: ServerSettings,
     *,
     queue_depth: Callable[[], float] | None = None,

@@ -21,9 +21,9 @@ from regard.serving.http_errors import ClientGone, HttpError, bad_request, json_
 from regard.serving.keys import KeyFile
 from regard.serving.limits import KEY, Limits, address_group
 from regard.serving.metrics import Metrics
+from regard.serving.models import Models
 from regard.serving.openapi import body
 from regard.serving.pairs import LanguagePairs
-from regard.serving.process_service import ProcessService
 from regard.serving.requests import P, excerpt, parse, read_body, request_values
 from regard.serving.server_settings import ServerSettings
 from regard.serving.service import DeadlineExceeded, SearchRequest, TextRequest
@@ -44,7 +44,7 @@ R = TypeVar("R")
 class Server:
     """The models and settings that all endpoints share."""
 
-    service: ProcessService
+    service: Models
     settings: ServerSettings
     limits: Limits
     keys: KeyFile | None = None

@@ -12,9 +12,9 @@ from starlette.responses import Response
 from regard.serving import schemas
 from regard.serving.calls import Call, CallRoutes, Server
 from regard.serving.http_errors import HttpError, bad_request, json_response
+from regard.serving.models import Models
 from regard.serving.openapi import Problem, errors
 from regard.serving.pairs import LanguagePairs, select_models
-from regard.serving.process_service import ProcessService
 from regard.serving.requests import JSON, MULTIPART, excerpt, listed
 from regard.serving.streaming import stream_translations
 from regard.serving.texts import with_prefix
@@ -114,7 +114,7 @@ def _add_models(router: APIRouter, server: Server) -> None:
 
 def _image_call(
     call: Call[schemas.CaptionRequest] | Call[schemas.ExplainImageRequest],
-) -> tuple[ProcessService, str, bytes]:
+) -> tuple[Models, str, bytes]:
     """Charge a request about an image; return the service, the name of the model, and the image.
 
     The model is the first one of captions, or the one that is wanted; the image came as a file, or as Base64, also as
@@ -136,7 +136,7 @@ def _image_call(
 
 def _line_call(
     call: Call[schemas.ExplainRequest] | Call[schemas.ContinuationsRequest],
-) -> tuple[ProcessService, dict[str, str], str]:
+) -> tuple[Models, dict[str, str], str]:
     """Charge a request about one line; return the service, languages and model of the answer, and the line it reads.
 
     Raises HttpError (400).

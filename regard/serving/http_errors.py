@@ -6,11 +6,10 @@ from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any
 
-from starlette.responses import Response, StreamingResponse
+import msgspec
+from starlette.responses import Response
 
 from regard.common.errors import DataError, RegardError, UsageError
-from regard.serving.answers import PIECE, let_go
-from regard.serving.raw_json import json_pieces
 from regard.serving.service import DeadlineExceeded, Overloaded
 
 DEEPL = ("/v2", "/v3")
@@ -81,8 +80,5 @@ def problem_details(error: HttpError, request_id: str) -> dict[str, Any]:
 def json_response(
     content: Any, status: int = 200, headers: Mapping[str, str] | None = None, media_type: str = "application/json"
 ) -> Response:
-    """Return JSON in UTF-8. Numbers that JSON lacks become null, and halves of characters question marks."""
-    pieces = list(json_pieces(content))
-    if (size := sum(map(len, pieces))) <= PIECE:
-        return Response(b"".join(pieces), status, headers, media_type)
-    return StreamingResponse(let_go(pieces), status, {**(headers or {}), "Content-Length": str(size)}, media_type)
+    """Return JSON in UTF-8. Numbers that JSON lacks become null."""
+    return Response(msgspec.json.encode(content), status, headers, media_type)

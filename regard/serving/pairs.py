@@ -8,7 +8,7 @@ from functools import cached_property
 
 from regard.data.language_codes import CodeIndex
 from regard.serving.http_errors import HttpError, bad_request
-from regard.serving.process_service import ProcessService
+from regard.serving.models import Models
 from regard.serving.requests import excerpt
 from regard.serving.service import ServedModel
 
@@ -68,7 +68,7 @@ class LanguagePairs:
     def _target_codes(self) -> CodeIndex:
         return CodeIndex(self.targets, STAND_INS)
 
-    def choose(self, service: ProcessService, text: str, source: str, target: str) -> Choice:
+    def choose(self, service: Models, text: str, source: str, target: str) -> Choice:
         """Choose the model for a text. `source`: a code or "auto"; `target`: a code, or empty if there is but one.
 
         Raises HttpError: 400 for languages that no model has, 503 if there is no model.
@@ -82,7 +82,7 @@ class LanguagePairs:
                 return Choice(source.lower(), target.lower(), None)
             raise
 
-    def _choose(self, service: ProcessService, text: str, source: str, target: str) -> Choice:
+    def _choose(self, service: Models, text: str, source: str, target: str) -> Choice:
         target = self._target(target)
         if source in (AUTO, ""):
             return self._detected(service, text, target)
@@ -116,7 +116,7 @@ class LanguagePairs:
     def _sources_of(self, target: str) -> list[str]:
         return [source for source, other in self._models if other == target]
 
-    def _detected(self, service: ProcessService, text: str, target: str) -> Choice:
+    def _detected(self, service: Models, text: str, target: str) -> Choice:
         """Choose the likeliest of the languages that this target has models from; or the target itself."""
         sources = self._sources_of(target)
         if not sources:

@@ -9,11 +9,10 @@ from typing import Any
 
 from regard.common.errors import RegardError
 from regard.pipeline.export_cache import are_kept, export_name, open_export
-from regard.serving.frames import error_message
 
 
 def prepare(folder: Path, precision: Any) -> Path:
-    """Return what an engine opens: the folder's export in the cache, or the folder itself.
+    """Return what is opened: the folder's export in the cache, or the folder itself.
 
     PyTorch runs the folder if there can be no export, or the user switched exports off. Raises ModelFolderError if the
     folder is damaged, or a link in it leads out of it.
@@ -30,9 +29,11 @@ def prepare(folder: Path, precision: Any) -> Path:
 
 
 def main() -> None:
-    """Prepare the folder that the arguments name, and print what an engine opens, or what is wrong, as JSON."""
+    """Prepare the folder that the arguments name, and print what is opened, or what is wrong, as JSON."""
     try:
         answer: dict[str, Any] = {"path": str(prepare(Path(sys.argv[1]), sys.argv[2]))}
-    except (RegardError, OSError, ModuleNotFoundError) as problem:
-        answer = {"error": error_message(problem)}
+    except RegardError as problem:
+        answer = {"error": problem.causes}
+    except (OSError, ModuleNotFoundError) as problem:
+        answer = {"error": [f"{type(problem).__name__}: {problem}"]}
     print(json.dumps(answer))

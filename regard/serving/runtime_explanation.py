@@ -7,13 +7,14 @@ import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
+import msgspec
 import numpy as np
 
 from regard.runtime.model import Options, RuntimeHypothesis, RuntimeLine, RuntimeModel, RuntimeStates
 from regard.search.search_steps import Candidate, SearchStep
-from regard.serving.frames import Message
-from regard.serving.raw_json import RawJson, array_pieces, json_pieces, weights_json
+from regard.serving.results import array_json, weights_json
 from regard.text.doubts import Doubts
 
 MOST_NBEST = 5
@@ -29,12 +30,12 @@ class Explainer:
     doubts: Doubts
     is_packed: bool = False
 
-    def explanation(self, line: RuntimeLine) -> Message:
-        """Return a line with all its hypotheses, which are converted as they are written."""
+    def explanation(self, line: RuntimeLine) -> dict[str, Any]:
+        """Return a line with all its hypotheses; what is large is JSON already."""
         first = self._hypothesis(line.hypotheses[0], 0)
         others = (self._hypothesis(hypothesis, rank) for rank, hypothesis in enumerate(line.hypotheses[1:], 1))
-        ranked = array_pieces(map(json_pieces, itertools.chain([first], others)))
-        steps = array_pieces(json_pieces(self._step(step)) for step in line.steps)
+        ranked = array_json(itertools.chain([first], others))
+        steps = array_json(map(self._step, line.steps))
         threshold = self.model.card["search"].get("score_threshold")
         source = {"sourceTokens": self.model.tokens(line.source, False), "sourceWords": self._words(line.source, False)}
         is_doubtful = self.doubts.is_doubtful
@@ -42,15 +43,15 @@ class Explainer:
             part._replace(doubtful=is_doubtful(part.source, part.score, threshold))._asdict() for part in line.parts
         ]
         rest = {
-            "nbest": RawJson(ranked),
+            "nbest": ranked,
             "parts": parts,
             "doubtful": any(part["doubtful"] for part in parts),
             "notes": line.notes,
-            "steps": RawJson(steps),
+            "steps": steps,
         }
         return {**(first | {"attention": []} if self.is_packed else first), **source, **rest}
 
-    def _hypothesis(self, hypothesis: RuntimeHypothesis, rank: int) -> Message:
+    def _hypothesis(self, hypothesis: RuntimeHypothesis, rank: int) -> dict[str, Any]:
         repetition = next(iter(hypothesis.repetitions), None)
         roles = {layer.name: layer.role for layer in self.model.layers}
         layers = [name for name in hypothesis.weights if not (self.is_packed and rank and roles[name] == "encoder")]
@@ -62,36 +63,35 @@ class Explainer:
             "logProbs": hypothesis.log_probs,
             "targetWords": self._words((*hypothesis.ids, _EOS), True),
             "alignments": hypothesis.links,
-            "attention": [self._attention(hypothesis, name, roles[name], rank) for name in layers],
+            "attention": [self._attention(hypothesis, name, roles[name]) for name in layers],
             "states": _packed_states(hypothesis.states),
             "repetition": repetition and {"text": repetition[0], "times": repetition[1]},
             "isComplete": hypothesis.is_complete,
         }
 
-    def _attention(self, hypothesis: RuntimeHypothesis, name: str, role: str, rank: int) -> Message:
+    def _attention(self, hypothesis: RuntimeHypothesis, name: str, role: str) -> dict[str, Any]:
         weights, scores = hypothesis.weights[name], hypothesis.scores[name]
         heads, rows, columns = weights.shape
         sums = {"logSums": np.logaddexp.reduce(scores, -1).ravel().tolist()} if role == "cross" else {}
         if self.is_packed:
             numbers = (weights * _PACKED).round().clip(0, _PACKED).astype("<u2")
-            values = RawJson([b'"%b"' % base64.b64encode(numbers.tobytes())])
+            values = msgspec.Raw(b'"%b"' % base64.b64encode(numbers.tobytes()))
         else:
-            pieces = weights_json(weights.ravel())
-            values = RawJson(pieces if rank else list(pieces))  # those of the first hypothesis are written twice
+            values = weights_json(weights.ravel())
         return {"name": name, "role": role, "heads": heads, "rows": rows, "columns": columns, "weights": values, **sums}
 
-    def _step(self, step: SearchStep) -> Message:
+    def _step(self, step: SearchStep) -> dict[str, Any]:
         tokens = self.model.tokens([candidate.token for candidate in step.candidates], True)
         pairs, names = zip(step.candidates, tokens, strict=True), ("beam", "id", "token", "fate", "logProb", "total")
         values = [(c.beam, c.token, token, c.fate, c.log_prob, c.total_log_prob) for c, token in pairs]
         return {"prefixes": step.prefixes, "candidates": [dict(zip(names, one, strict=True)) for one in values]}
 
-    def _words(self, ids: tuple[int, ...], is_target: bool) -> Message:
+    def _words(self, ids: tuple[int, ...], is_target: bool) -> dict[str, Any]:
         indices = self.model.word_indices(ids, is_target) if ids else []
         return {"texts": self.model.word_texts(ids, indices, is_target), "ofTokens": indices}
 
 
-def _packed_states(states: RuntimeStates | None) -> Message | None:
+def _packed_states(states: RuntimeStates | None) -> dict[str, Any] | None:
     """Return the first numbers of each state as Base64 of signed bytes; None of an encoder that is not recurrent."""
     if states is None or states.encoder is None:
         return None

@@ -19,7 +19,7 @@ import uvicorn
 from regard.common.errors import UsageError
 from regard.serving.application import create_app
 from regard.serving.calls import LOG
-from regard.serving.process_service import ProcessService, ServiceSettings
+from regard.serving.models import Models, ServiceSettings
 from regard.serving.protocol import CONNECTIONS, TimedProtocol, WaitingConnections
 from regard.serving.proxies import TrustedProxies
 from regard.serving.security import HEAD_BYTES
@@ -36,7 +36,7 @@ Say = Callable[[str], None]
 class _Server(uvicorn.Server):
     """Tells the service that the end is near as soon as a signal comes."""
 
-    def __init__(self, config: uvicorn.Config, service: ProcessService) -> None:
+    def __init__(self, config: uvicorn.Config, service: Models) -> None:
         super().__init__(config)
         self._service = service
 
@@ -65,7 +65,7 @@ def serve(
     sys.setswitchinterval(0.0005)  # a thread that computes lets others wait no longer
 
     async def run(listener: socket.socket) -> None:
-        service = ProcessService(service_settings, say)
+        service = Models(service_settings, say)
         app = create_app(
             service, server_settings, queue_depth=lambda: sum(lines for lines, _ in service.backlog.values())
         )
@@ -140,7 +140,7 @@ class _RareErrors:
 
 
 @contextlib.contextmanager
-def _reloading(service: ProcessService) -> Any:
+def _reloading(service: Models) -> Any:
     """Let SIGHUP load changed models again, on systems that have it."""
     number, loop, tasks = getattr(signal, "SIGHUP", None), asyncio.get_running_loop(), set[asyncio.Task[None]]()
 

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
+import msgspec
+
 from regard.common.errors import RegardError
-from regard.serving.raw_json import RawJson
-from regard.text.markup.elements import MarkupOptions
 from regard.text.text_format import PLAIN, TextFormat
 
 Pair = tuple[str, str]
@@ -94,22 +94,6 @@ class TextRequest:
         form = self.form if self.form.kind == "text" else replace(self.form, split="0")
         return replace(self, form=form, sentences=False)
 
-    def to_message(self) -> Mapping[str, Any]:
-        """Return it as JSON has it."""
-        tags = vars(self.form.markup)
-        markup = {name: sorted(value) if isinstance(value, frozenset) else value for name, value in tags.items()}
-        form = {**vars(self.form), "markup": markup}
-        return {**vars(self), "search": vars(self.search), "form": form}
-
-    @classmethod
-    def of_message(cls, message: Mapping[str, Any]) -> TextRequest:
-        """Return what `to_message` made a message of."""
-        tags: dict[str, Any] = message["form"]["markup"]
-        tags = {name: frozenset(value) if isinstance(value, list) else value for name, value in tags.items()}
-        form = TextFormat(**{**message["form"], "markup": MarkupOptions(**tags)})
-        rest = {"search": SearchRequest(**message["search"]), "keep": tuple(message["keep"]), "form": form}
-        return cls(**{**message, **rest})
-
 
 @dataclass(frozen=True)
 class ExplanationRequest:
@@ -129,7 +113,7 @@ class ExplanationRequest:
 class ServedHypothesis:
     """One translation of a line. `alignments`: links (source word, target word) from 0, if asked for.
 
-    `attention`: by layer name, heads × target tokens (end of sentence last) × source tokens, as nested lists.
+    `attention`: by layer name, heads × target tokens (end of sentence last) × source tokens, as JSON.
     `log_probs`: of each token after those before it, if asked for; `words`: then, the word that each token belongs to.
     """
 
@@ -137,7 +121,7 @@ class ServedHypothesis:
     score: float
     tokens: Sequence[str]
     alignments: tuple[tuple[int, int], ...] | None = None
-    attention: Mapping[str, Any] | RawJson | None = None
+    attention: msgspec.Raw | None = None
     log_probs: Sequence[float] | None = None
     words: Sequence[int] | None = None
 

@@ -8,6 +8,7 @@ import logging
 from collections.abc import AsyncGenerator, Sequence
 from typing import Any
 
+import msgspec
 from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
@@ -15,7 +16,6 @@ from regard.common.errors import LineError, RegardError
 from regard.serving.calls import LOG, REQUEST_ID, Call
 from regard.serving.http_errors import bad_request, http_error, problem_details
 from regard.serving.pairs import LanguagePairs
-from regard.serving.raw_json import json_pieces
 from regard.serving.schemas import TranslateRequest, translation_data
 from regard.serving.service import DeadlineExceeded, SearchRequest, ServedText, TextRequest
 from regard.serving.texts import TranslatedText, choose, refused
@@ -42,7 +42,7 @@ class EventStream(StreamingResponse):
 
 def event(name: str, data: Any) -> str:
     """Return one event. JSON without line breaks keeps it in one field."""
-    return f"event: {name}\ndata: {b''.join(json_pieces(data)).decode()}\n\n"
+    return f"event: {name}\ndata: {msgspec.json.encode(data).decode()}\n\n"
 
 
 async def stream_translations(call: Call[TranslateRequest], texts: Sequence[str], pairs: LanguagePairs) -> EventStream:

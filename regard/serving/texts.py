@@ -10,8 +10,8 @@ from typing import Any, TypeVar
 from regard.common.errors import LineError
 from regard.data.spans import KEPT, find_spans
 from regard.serving.http_errors import HttpError, bad_request
+from regard.serving.models import Models
 from regard.serving.pairs import Choice, LanguagePairs
-from regard.serving.process_service import ProcessService
 from regard.serving.service import ServedText, TextRequest
 from regard.text.text_format import TextFormat, lay_out
 
@@ -31,9 +31,7 @@ class TranslatedText(ServedText):
     choice: Choice
 
 
-def choose(
-    service: ProcessService, pairs: LanguagePairs, text: str, languages: tuple[str, str], form: TextFormat
-) -> Choice:
+def choose(service: Models, pairs: LanguagePairs, text: str, languages: tuple[str, str], form: TextFormat) -> Choice:
     """Choose a model for a text by its languages."""
     return pairs.choose(service, _language_of(text, form), *languages)
 
@@ -48,7 +46,7 @@ def _language_of(text: str, form: TextFormat) -> str:
 
 
 async def translate_texts(
-    service: ProcessService,
+    service: Models,
     texts: Sequence[str],
     pairs: LanguagePairs,
     languages: tuple[str, str],

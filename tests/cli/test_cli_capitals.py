@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from queue import Queue
-from typing import Any
 
 import pytest
 from cached import FolderCache
@@ -14,7 +12,7 @@ from labels import labels, write_labels
 
 from regard.pipeline import RuntimeTranslator, load_translator
 from regard.runtime import native
-from regard.serving.runtime_engine import RuntimeEngine
+from regard.serving.served_translator import ServedFile
 from regard.serving.service import TextRequest
 
 SETTINGS = [setting for setting in TRANSFORMER if not setting.startswith("tokenizer.size")]
@@ -63,9 +61,6 @@ def test_labels_in_capitals_are_translated_as_those_in_small_letters(
 
 
 def served(path: Path, lines: list[str], languages: Sequence[str]) -> list[str]:
-    """Return the translations of lines by the engine of a server."""
-    replies: Queue[Any] = Queue()
-    engine = RuntimeEngine(path, 1, 10**7, lambda reply, *_: replies.put(reply), languages)  # type: ignore[arg-type]
-    request = TextRequest().to_message()
-    engine.submit(1, {"call": "translate", "texts": lines, "request": request, "seconds": 100.0})
-    return [text["text"] for text in replies.get(timeout=120)["texts"]]
+    """Return the translations of lines by a server."""
+    served = ServedFile(RuntimeTranslator(path), 10**7, languages)
+    return [text.text for text in served.translate(lines, TextRequest(), 100.0)]

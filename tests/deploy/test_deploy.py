@@ -138,12 +138,12 @@ def test_selectors_agree() -> None:
 def test_probes_are_paths_of_the_server() -> None:
     pytest.importorskip("fastapi", reason="the extra `serve` is not installed")
     from regard.serving.application import create_app
-    from regard.serving.process_service import ProcessService, ServiceSettings
+    from regard.serving.models import Models, ServiceSettings
 
     container = _pod()["containers"][0]
     paths = {name: container[f"{name}Probe"]["httpGet"]["path"] for name in ("liveness", "readiness", "startup")}
     assert paths == {"liveness": "/health", "readiness": "/ready", "startup": "/ready"}
-    server = create_app(ProcessService(ServiceSettings()), ServerSettings())
+    server = create_app(Models(ServiceSettings()), ServerSettings())
     assert set(paths.values()) <= set(server.openapi()["paths"])
 
 

@@ -16,7 +16,6 @@ import sys
 import threading
 import warnings
 from pathlib import Path
-from queue import Queue
 from typing import Any
 
 import numpy as np
@@ -37,9 +36,9 @@ from regard.runtime.engine import pack_model
 from regard.runtime.engine.runtime_file import runtime_file
 from regard.runtime.model import EncodedSource, RuntimeModel, _structure, interruptible
 from regard.search import Constraints, SearchSettings
+from regard.serving.description import known_languages, served_model
 from regard.serving.pairs import LanguagePairs
-from regard.serving.process_service import _language_id, _served_model
-from regard.serving.runtime_engine import RuntimeEngine
+from regard.serving.served_translator import ServedFile
 from regard.serving.service import TextRequest
 from tests.runtime.pairs import Maker, maker
 
@@ -329,14 +328,13 @@ def test_wrong_cards_are_refused_when_opened_and_unusual_ones_work(tmp_path: Pat
         for value in values:
             translator = open_card(name, value)
             assert translator.translate(SENTENCES[:1])
-            engine = RuntimeEngine(path, 1, 10**7, lambda _: None)
+            about = ServedFile(translator, 10**7).about()
             for read in (lambda t: t.languages, lambda t: t.search):
                 with contextlib.suppress(ConfigurationError):
                     read(translator)
             for languages in (None, ("xx", "yy")):
-                about = engine.about()
-                served = _served_model("model", about, languages)
-                _language_id(about, languages)
+                served = served_model("model", about, languages)
+                known_languages(about, languages)
                 assert LanguagePairs([served]).languages
 
 
@@ -734,15 +732,12 @@ def test_hostile_files_end_in_a_sentence(
 def test_the_engine_of_a_server_reads_capitals_as_the_translator_does(make: Maker) -> None:
     _, runtime = make("transformer", "transformer")
     lines = ["OPEN THE FILE", "Close The Last Window Of All", SENTENCES[0], "PDF"]
-    replies: Queue[Any] = Queue()
-    engine = RuntimeEngine(runtime.model.path, 1, 10**7, lambda reply, *_: replies.put(reply))  # type: ignore[arg-type]
-    call = {"call": "translate", "texts": lines, "request": TextRequest().to_message(), "seconds": 100.0}
-    engine.submit(1, call)
-    served = [line["hypotheses"][0] for text in replies.get(timeout=120)["texts"] for line in text["lines"]]
+    texts = ServedFile(RuntimeTranslator(runtime.model.path), 10**7).translate(lines, TextRequest(), 100.0)
+    served = [line.hypotheses[0] for text in texts for line in text.lines]
     expected = translated(runtime, lines)[:-1]
-    assert [one["text"] for one in served] == [one.text for one in expected]
-    assert [tuple(one["tokens"]) for one in served] == [one.tokens for one in expected]
-    assert served[0]["text"].isupper()
+    assert [one.text for one in served] == [one.text for one in expected]
+    assert [one.tokens for one in served] == [one.tokens for one in expected]
+    assert served[0].text.isupper()
 
 
 KILLED_EXPORT = """

@@ -17,7 +17,7 @@ import numpy as np
 from regard.attention.alignment import Readings
 from regard.common.errors import LineError, RegardError, UsageError
 from regard.data.copy_tokens import COPY_CHARACTERS
-from regard.serving.replies import line_reply, text_reply
+from regard.serving.results import served_line, served_text
 from regard.serving.service import (
     Continuation,
     DeadlineExceeded,
@@ -125,7 +125,7 @@ class FakeService:
     async def caption(self, model: str, image: bytes, search: SearchRequest, deadline: float) -> ServedLine:
         if not image.startswith(b"\x89PNG"):
             raise UsageError("the image is none: wanted the bytes of a PNG, JPEG or WebP file")
-        return _served_line(line_reply(self._line("a dog runs", search)))
+        return served_line(self._line("a dog runs", search))
 
     async def explain(self, model: str, text: str, options: ExplanationRequest, deadline: float) -> Mapping[str, Any]:
         self.explanations.append((model, text, options))
@@ -215,12 +215,7 @@ def _refuse_long(lines: Sequence[str]) -> None:
 
 
 def _served(text: TranslatedText, search: SearchRequest) -> ServedText:
-    reply = text_reply(text, list if search.log_probs else None)  # each token is a word
-    return ServedText(**{**reply, "lines": [_served_line(line) for line in reply["lines"]]})
-
-
-def _served_line(line: Mapping[str, Any]) -> ServedLine:
-    return ServedLine(**{**line, "hypotheses": [ServedHypothesis(**item) for item in line["hypotheses"]]})
+    return served_text(text, list if search.log_probs else None)  # each token is a word
 
 
 def translation(line: str) -> str:

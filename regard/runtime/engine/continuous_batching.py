@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import count
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 
 import torch
 
 from regard.common.errors import RegardError
+from regard.common.stopping import PATIENCE, check_stop, stop_event
 from regard.models import Batch, SourceInput, source_length
 from regard.search import Decoding, DecodingModel, Finished, Hypothesis, Rule, SearchSettings, SuppressTokens, Task
 from regard.search.loop import OnStep
@@ -66,6 +68,7 @@ class DecodeCall:
         self.rules = tuple(rules)
         self.on_step = on_step
         self.threads = torch.get_num_threads()  # of the calling thread: PyTorch keeps the number of each thread
+        self._stop = stop_event()
         sentences = (_Sentence.of(self, index, request) for index, request in enumerate(requests))
         self.waiting = deque(sorted(sentences, key=lambda sentence: -sentence.tokens))
         self.results: list[list[Hypothesis]] = [[] for _ in requests]
@@ -83,18 +86,28 @@ class DecodeCall:
     def follow(self, advance: Callable[[], None]) -> Iterator[tuple[int, ...]]:
         """Yield what is streamed until the call is done; `advance` decodes, or waits, until there is an event.
 
-        Raises the error of the call. A caller that goes withdraws it; nothing is locked for that, since a generator may
-        be freed in any thread at any time.
+        Raises the error of the call, or Stopped. A caller that goes withdraws it; nothing is locked for that, since a
+        generator may be freed in any thread at any time.
         """
         try:
             advance()
-            while (prefix := self.events.get()) is not None:
+            while (prefix := self._next_event()) is not None:
                 yield prefix
                 advance()
         finally:
             self.is_withdrawn = True
         if self._error is not None:
             raise self._error
+
+    def check_stop(self) -> None:
+        """Raise Stopped if the caller has given up the call."""
+        check_stop(self._stop)
+
+    def _next_event(self) -> tuple[int, ...] | None:
+        while True:
+            self.check_stop()
+            with suppress(Empty):
+                return self.events.get(timeout=None if self._stop is None else PATIENCE)
 
     def stream(self, prefix: tuple[int, ...]) -> None:
         """Hand over the prefix of a streamed target, and those before it that were not handed over."""

@@ -52,6 +52,7 @@ class DecodingThread:
     def _advance(self, call: DecodeCall) -> None:
         """Step until the call has an event, or leave that to the worker."""
         while call.events.empty():
+            call.check_stop()
             worker = self._start_worker()
             if worker is not None:
                 worker.work.put(self)

@@ -18,7 +18,7 @@ from regard.runtime.model import RuntimeModel
 from regard.serving.application import create_app
 from regard.serving.cluster.cluster import LOCAL, cluster, cores_of
 from regard.serving.cluster.sent_model import SentFiles
-from regard.serving.process_service import ProcessService, ServiceSettings
+from regard.serving.models import Models, ServiceSettings
 from regard.serving.server import Say, listen
 from regard.serving.server_settings import ServerSettings
 from regard.serving.service import Pair
@@ -199,7 +199,7 @@ def build_application(
     languages: Sequence[Pair],
 ) -> Any:
     """Return the application of one replica, which opens the models when it starts and closes them when it ends."""
-    service = ProcessService(replace(service_settings, reload_seconds=0.0))  # what was sent does not change
+    service = Models(replace(service_settings, reload_seconds=0.0))  # what was sent does not change
 
     @contextlib.asynccontextmanager
     async def lifespan(_: Any) -> AsyncIterator[None]:

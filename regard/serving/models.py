@@ -1,0 +1,363 @@
+"""The models that are served: opened, watched, replaced when their files change, and called in threads."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import threading
+import time
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+
+from regard.common.errors import ModelFolderError, RegardError, UsageError
+from regard.common.reading import is_runtime_file
+from regard.common.stopping import Stopped, stopped_by
+from regard.data.language_id import LanguageId
+from regard.pipeline.runtime_translator import RuntimeTranslator
+from regard.serving.backlog import Backlog
+from regard.serving.description import known_languages, served_model
+from regard.serving.model_files import Exports, model_names
+from regard.serving.pytorch_process import Folder
+from regard.serving.served_translator import ServedFile
+from regard.serving.service import (
+    Continuation,
+    DeadlineExceeded,
+    ExplanationRequest,
+    Overloaded,
+    Pair,
+    SearchRequest,
+    ServedLine,
+    ServedModel,
+    ServedText,
+    TextRequest,
+)
+
+LONG = 10_000
+"""Characters from which on a text is long: then it may not take the threads of others."""
+_IMAGE = (1, 200)
+"""Lines and characters of text that an image counts as, in the backlog."""
+_SHORT_CALLS, _LONG_CALLS = 128, 4
+"""Calls that are open in threads at the same time; further ones wait."""
+_PATIENCE = 5.0
+"""Seconds after which a model that says nothing is believed to be as it was."""
+R = TypeVar("R")
+Log = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class ServiceSettings:
+    """Settings of the models: `threads` that translate, `most_lines` that wait for a model."""
+
+    precision: str = "int8"
+    threads: int = 1
+    most_lines: int = 4096
+    reload_seconds: float = 2.0
+    answer_limit: int = 32_000_000
+
+
+@dataclass
+class _Host:
+    """One model: the file or folder it was named by, the model itself if it is open, and what is known of it."""
+
+    path: Path
+    languages: Pair | None
+    backlog: Backlog
+    state: tuple[Any, ...]  # of its files, as it was opened
+    about: ServedModel
+    language_id: LanguageId
+    model: Any = None
+    is_whole: bool = False
+
+
+class Models:
+    """The models of a server. What needs PyTorch is opened by `open_pytorch`.
+
+    Requests raise UsageError for options that the model cannot do, LineError for lines that it cannot translate (with
+    their numbers), Overloaded, DeadlineExceeded, and RegardError if the model is away. `deadline`: seconds from now. A
+    call that is cancelled is given up.
+    """
+
+    def __init__(
+        self, settings: ServiceSettings, log: Log = print, open_pytorch: Callable[[Folder], Any] | None = None
+    ) -> None:
+        self._settings = settings
+        self._log = log
+        self._open_pytorch = open_pytorch or _open_here
+        self._hosts: dict[str, _Host] = {}
+        self._watcher: asyncio.Task[None] | None = None
+        self._is_draining = False
+        self._reloading = asyncio.Lock()
+        self._language_id = LanguageId({})
+        self._exports = Exports()
+        self._short = ThreadPoolExecutor(_SHORT_CALLS, "call")
+        self._long = ThreadPoolExecutor(_LONG_CALLS, "long-call")
+
+    async def start(self, paths: Sequence[Path], languages: Sequence[Pair] = (), strict: bool = True) -> None:
+        """Open all models. `strict`: RegardError is raised, with all causes, if one cannot be; else it is away."""
+        pairs = [*languages, *[None] * (len(paths) - len(languages))]
+        for name, path, pair in zip(model_names(paths), paths, pairs, strict=True):
+            away = ServedModel(name, "translation", (pair or ("", ""),), is_ready=False)
+            backlog = Backlog(self._settings.most_lines)
+            self._hosts[name] = _Host(path, pair, backlog, (), away, LanguageId({}))
+        outcomes = await asyncio.gather(*map(self._open, self._hosts.values()), return_exceptions=True)
+        problems = [outcome for outcome in outcomes if outcome is not None]
+        if other := [problem for problem in problems if not isinstance(problem, RegardError)]:
+            raise other[0]
+        causes = [cause for problem in problems if isinstance(problem, RegardError) for cause in problem.causes]
+        if strict:
+            ModelFolderError.raise_all(causes)
+        for cause in causes:
+            self._log(f"cannot be opened, and is away: {cause}")
+        if self._settings.reload_seconds:
+            self._watcher = asyncio.create_task(self._watch())
+
+    async def close(self) -> None:
+        """Give up what is open; files are no longer watched."""
+        if self._watcher:
+            self._watcher.cancel()
+        for pool in (self._short, self._long):
+            pool.shutdown(wait=False, cancel_futures=True)
+
+    def drain(self) -> None:
+        """Tell readiness checks that the server is about to end; open calls go on."""
+        self._is_draining = True
+
+    async def check(self) -> None:
+        """Ask all models whether they are whole, so that `models` and `is_ready` say how it is now."""
+        await asyncio.gather(*map(self._check, self._hosts.values()))
+
+    async def _check(self, host: _Host) -> None:
+        if host.model is None:
+            return
+        try:
+            await self._in_thread(self._short, _PATIENCE, host.model.check)
+            host.is_whole = True
+        except RegardError:
+            host.is_whole = False
+        except asyncio.TimeoutError:
+            pass
+
+    @property
+    def models(self) -> Mapping[str, ServedModel]:
+        """The models, by name."""
+        return {
+            name: host.about if host.is_whole else replace(host.about, is_ready=False)
+            for name, host in self._hosts.items()
+        }
+
+    @property
+    def is_ready(self) -> bool:
+        """True if all models are open and whole, and requests are taken."""
+        return not self._is_draining and all(host.is_whole for host in self._hosts.values())
+
+    @property
+    def backlog(self) -> Mapping[str, tuple[int, int]]:
+        """Lines and characters that are not done, by model."""
+        return {name: (host.backlog.lines, host.backlog.characters) for name, host in self._hosts.items()}
+
+    async def translate(
+        self, model: str, texts: Sequence[str], request: TextRequest, deadline: float
+    ) -> list[ServedText]:
+        """Translate texts. LineErrors have the numbers of these."""
+        is_large = request.search.nbest > 1 or request.search.attention != "none"
+        size = _size(texts)
+        result: list[ServedText] = await self._call(
+            model, "translate", size, deadline, texts, request, deadline, is_large=is_large
+        )
+        return result
+
+    async def caption(self, model: str, image: bytes, search: SearchRequest, deadline: float) -> ServedLine:
+        """Describe an image: the bytes of a PNG, JPEG or WebP file. Raises DataError if they are none."""
+        result: ServedLine = await self._call(model, "caption", _IMAGE, deadline, image, search)
+        return result
+
+    async def explain(self, model: str, text: str, options: ExplanationRequest, deadline: float) -> msgspec.Raw:
+        """Return a translation with attention, alignments, log-probabilities and search, as js/regard.d.ts has it."""
+        result: msgspec.Raw = await self._call(model, "explain", _size([text]), deadline, text, options, is_large=True)
+        return result
+
+    async def continuations(
+        self, model: str, text: str, prefix: str | tuple[int, ...], count: int, deadline: float
+    ) -> list[Continuation]:
+        """Return the tokens that may follow a prefix of the translation, likeliest first, and what each leads to."""
+        size = (1 + count, len(text) * (1 + count))
+        result: list[Continuation] = await self._call(
+            model, "continuations", size, deadline, text, prefix, count, is_large=True
+        )
+        return result
+
+    async def explain_image(self, model: str, image: bytes, deadline: float) -> msgspec.Raw:
+        """Return a caption as data for figures: the image as the model sees it, and the cells of each word."""
+        result: msgspec.Raw = await self._call(model, "explain_image", _IMAGE, deadline, image, is_large=True)
+        return result
+
+    async def _call(
+        self, name: str, method: str, size: tuple[int, int], deadline: float, *arguments: Any, is_large: bool = False
+    ) -> Any:
+        """Call a method of a model in a thread; `size`: lines and characters that it counts as in the backlog."""
+        host = self._host(name, method)
+        host.backlog.admit(*size, deadline)
+        pool = self._long if is_large or size[1] > LONG else self._short
+        with host.backlog.holding(*size):
+            try:
+                return await self._in_thread(pool, deadline, getattr(host.model, method), *arguments)
+            except asyncio.TimeoutError:
+                raise DeadlineExceeded(deadline) from None
+
+    async def _in_thread(self, pool: ThreadPoolExecutor, seconds: float, work: Callable[..., R], *arguments: Any) -> R:
+        """Do something in a thread of a pool, and give it up after some seconds, or if this is cancelled."""
+        stop = threading.Event()
+        call = asyncio.get_running_loop().run_in_executor(pool, _stoppable, stop, work, *arguments)
+        try:
+            return await asyncio.wait_for(call, seconds)
+        finally:
+            stop.set()
+
+    async def stream(
+        self, model: str, text: str, request: TextRequest, deadline: float
+    ) -> AsyncGenerator[tuple[int, str] | ServedText, None]:
+        """Yield what the translation of a text grows by, with the number of the line, greedily; at last the whole."""
+        host = self._host(model, "stream")
+        size = _size([text])
+        host.backlog.admit(*size, deadline)
+        ends = time.monotonic() + deadline
+        loop = asyncio.get_running_loop()
+        parts = asyncio.Queue[tuple[int, str] | ServedText | BaseException | None]()
+        stop = threading.Event()
+
+        def send(part: Any) -> None:
+            with contextlib.suppress(RuntimeError):  # the loop has ended
+                loop.call_soon_threadsafe(parts.put_nowait, part)
+
+        def work() -> None:
+            try:
+                for part in host.model.stream(text, request):
+                    if stop.is_set():
+                        return
+                    send(part)
+                send(None)
+            except BaseException as problem:
+                send(problem)
+
+        with host.backlog.holding(*size):
+            self._long.submit(_stoppable, stop, work)
+            try:
+                while (part := await asyncio.wait_for(parts.get(), ends - time.monotonic())) is not None:
+                    if isinstance(part, BaseException):
+                        raise part
+                    yield part
+            except asyncio.TimeoutError:
+                raise DeadlineExceeded(deadline) from None
+            finally:
+                stop.set()
+
+    def detect(self, text: str) -> list[tuple[str, float]]:
+        """Return the languages of the models with the probability that the text is of each, likeliest first."""
+        return self._language_id.detect(text)
+
+    def _host(self, name: str, method: str) -> _Host:
+        """Return the model of a name for a call. Raises UsageError, Overloaded."""
+        if name not in self._hosts:
+            raise UsageError(f"model {name!r}: there is none of this name; there are {', '.join(self._hosts)}")
+        host = self._hosts[name]
+        if self._is_draining or host.model is None:
+            raise Overloaded(5)
+        reads_images = host.about.kind == "captions"
+        if reads_images != (method in ("caption", "explain_image")):
+            raise UsageError(
+                "this model captions images; ask a model of text for translations"
+                if reads_images
+                else "this model translates text; ask a model of images for captions"
+            )
+        if method in ("explain", "continuations") and not isinstance(host.model, ServedFile):
+            raise UsageError("this model runs on PyTorch, which this server has no explanations of; use `regard show`")
+        return host
+
+    async def reload(self) -> None:
+        """Open again the models whose files have changed; one that cannot be opened stays as it was."""
+        async with self._reloading:  # a signal may come while files are looked at anyway
+            for name, host in self._hosts.items():
+                await self._reload(name, host)
+
+    async def _reload(self, name: str, host: _Host) -> None:
+        state = self._exports.state_of(host.path)
+        if not state or state == host.state:
+            return
+        await asyncio.sleep(min(1.0, self._settings.reload_seconds))
+        if self._exports.state_of(host.path) != state:
+            return  # is still being written
+        try:
+            await self._open(host)
+            self._log(f"{name}: loaded again, its files have changed")
+        except RegardError as problem:
+            host.state = state
+            await self._check(host)
+            rest = "so the model stays as it was"
+            if not host.is_whole:
+                rest = "and were written into while they were open: the model is away until a whole file is there"
+            self._log(f"{name}: its files have changed, but cannot be used, {rest}: {problem}")
+
+    async def _watch(self) -> None:
+        while True:
+            await asyncio.sleep(self._settings.reload_seconds)
+            try:
+                await self.reload()
+                await self.check()
+            except Exception as problem:  # the next look may succeed
+                self._log(f"models could not be loaded again: {type(problem).__name__}: {problem}")
+
+    async def _open(self, host: _Host) -> None:
+        """Open a model, in the place of the one before, which ends with its last call. Raises RegardError."""
+        settings = self._settings
+        path = host.path
+        state = self._exports.state_of(path)
+        try:
+            if not path.exists():
+                raise ModelFolderError("there is no such file or folder")
+            opened = await self._exports.prepare(path, settings.precision)
+            if is_runtime_file(opened):
+                model: Any = await asyncio.to_thread(_open_file, opened, settings, host.languages)
+            else:
+                version = host.model.folder.version + 1 if hasattr(host.model, "folder") else 0
+                options = (settings.precision, settings.threads, settings.answer_limit, host.languages or ())
+                model = await asyncio.to_thread(self._open_pytorch, Folder(opened, *options, version))
+            about = await asyncio.to_thread(model.about)
+        except RegardError as problem:
+            causes = (cause if str(path) in cause else f"{path}: {cause}" for cause in problem.causes)
+            raise ModelFolderError(*causes) from None
+        host.about = served_model(host.about.name, about, host.languages)
+        host.language_id = known_languages(about, host.languages)
+        host.model = model
+        host.is_whole = True
+        host.state = state
+        self._language_id = LanguageId.merge(each.language_id for each in self._hosts.values())
+
+
+def _stoppable(stop: threading.Event, work: Callable[..., Any], *arguments: Any) -> Any:
+    """Do something in a thread until `stop` is set; then nobody waits for the result."""
+    with stopped_by(stop):
+        try:
+            return None if stop.is_set() else work(*arguments)
+        except Stopped:
+            return None
+
+
+def _open_file(path: Path, settings: ServiceSettings, languages: Pair | None) -> ServedFile:
+    return ServedFile(RuntimeTranslator(path, settings.threads), settings.answer_limit, languages or ())
+
+
+def _open_here(folder: Folder) -> Any:
+    """Open a folder in this process, where there is no other for PyTorch."""
+    from regard.serving.pytorch_models import open_folder
+
+    return open_folder(*folder[:-1])
+
+
+def _size(texts: Sequence[str]) -> tuple[int, int]:
+    """Return the lines and characters that texts count as, in the backlog."""
+    return sum(text.count("\n") + 1 for text in texts), sum(map(len, texts))

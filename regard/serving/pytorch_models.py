@@ -1,0 +1,96 @@
+"""Model folders that only PyTorch can run, as they are served: captioners, and translators without native code."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import torch
+
+from regard.explain.explanation import explain_caption
+from regard.model_folder import folder_languages, load_language_id
+from regard.pipeline.captioner import Captioner
+from regard.pipeline.folder_translator import FolderTranslator
+from regard.pipeline.loading import load
+from regard.serving.results import served_line
+from regard.serving.served_translator import ServedTranslator
+from regard.serving.service import SearchRequest, ServedLine
+from regard.visualisation.explanation_data import page_data
+
+
+def open_folder(
+    path: Path, precision: Any, threads: int, most_bytes: int, languages: Sequence[str] = ()
+) -> ServedFolder | ServedCaptioner:
+    """Load a model folder. Raises ModelFolderError if it is damaged.
+
+    `languages`: codes of source and target by whose rules capitals are read and written; none: the folder's own.
+    """
+    torch.set_num_threads(threads)
+    pipeline = load(path, precision=precision)
+    warnings.simplefilter("ignore")  # what is wrong with a line is in its notes
+    about = _about(path, pipeline, precision)
+    if isinstance(pipeline, Captioner):
+        return ServedCaptioner(pipeline, about)
+    return ServedFolder(pipeline, about, most_bytes, languages)
+
+
+def _about(path: Path, pipeline: FolderTranslator | Captioner, precision: str) -> dict[str, Any]:
+    """Return kind, card and attention of a model."""
+    readme = path / "README.md"
+    languages = folder_languages(path)
+    identification = load_language_id(path)
+    return {
+        "kind": "captions" if isinstance(pipeline, Captioner) else "translation",
+        "engine": "pytorch",
+        "card": {
+            "parameters": sum(parameter.numel() for parameter in pipeline.model.parameters()),
+            "precision": precision,
+            "languages": [languages.source, languages.target],
+            "readme": readme.read_text("utf-8", "replace") if readme.is_file() else "",
+        },
+        "has_attention": True,
+        "language_id": identification.to_json() if identification else "",
+    }
+
+
+class ServedFolder(ServedTranslator):
+    """A translator that PyTorch runs."""
+
+    def __init__(
+        self, translator: FolderTranslator, about: dict[str, Any], most_bytes: int, languages: Sequence[str]
+    ) -> None:
+        super().__init__(translator, translator.attention_heads(), most_bytes, languages)
+        self._about = about
+
+    def about(self) -> dict[str, Any]:
+        return self._about
+
+
+class ServedCaptioner:
+    """A captioner; it runs on PyTorch, in whichever thread calls it."""
+
+    def __init__(self, captioner: Captioner, about: dict[str, Any]) -> None:
+        self._captioner = captioner
+        self._about = about
+
+    def about(self) -> dict[str, Any]:
+        """Return kind, card and attention of the model."""
+        return self._about
+
+    def check(self) -> None:
+        """Do nothing: the model lies in memory, whatever becomes of its files."""
+
+    def caption(self, image: bytes, search: SearchRequest) -> ServedLine:
+        """Describe an image: the bytes of a PNG, JPEG or WebP file. Raises DataError if they are none, and Stopped."""
+        options = search.given_options(self._captioner.settings.search.beam)
+        reads = search.attention != "none"
+        (caption,) = self._captioner.caption([image], nbest=search.nbest, readings=reads, **options)
+        return served_line(caption)
+
+    def explain_image(self, image: bytes) -> msgspec.Raw:
+        """Return a caption as data for figures: the image as the model sees it, and the cells of each word."""
+        caption, data = explain_caption(self._captioner, image)
+        return msgspec.Raw(msgspec.json.encode(page_data(data, caption.text, ("", ""))))

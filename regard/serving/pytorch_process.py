@@ -1,0 +1,168 @@
+"""Process of the models that only PyTorch can run: the serving process never imports it, nor ends with its errors.
+
+A call is a connection (`multiprocessing.connection`): the caller sends what is to be done with which model, and gets
+the results, or an error. A caller that closes the connection gives the call up.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from multiprocessing.connection import Client, Connection, Listener
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from regard.common.errors import RegardError
+from regard.common.stopping import PATIENCE, check_stop, stop_event, stopped_by
+
+
+class Folder(NamedTuple):
+    """A model folder as it is to be opened; `version` grows with its changes. The arguments of `open_folder`."""
+
+    path: Path
+    precision: str
+    threads: int
+    most_bytes: int
+    languages: tuple[str, ...]
+    version: int = 0
+
+
+_TRIES = 1200
+"""Tries to reach the process while it starts, of a tenth of a second each."""
+
+
+class ProcessEnded(RegardError):
+    """The process of a model has ended, or does not answer."""
+
+    def __init__(self) -> None:
+        super().__init__("the process that runs this model has ended and is started again; ask once more")
+
+
+@dataclass(frozen=True)
+class RemoteModel:
+    """A model in the process at `address`, with the methods of a served model. Any number of threads may call it."""
+
+    address: str
+    key: bytes
+    folder: Folder
+
+    def __getattr__(self, method: str) -> Any:
+        if method.startswith("_"):
+            raise AttributeError(method)
+        if method == "stream":
+            return lambda *arguments: self._results(method, *arguments)
+        return lambda *arguments: next(self._results(method, *arguments))
+
+    def _results(self, method: str, *arguments: Any) -> Iterator[Any]:
+        """Make a call, and yield its results. Raises its error, Stopped, and ProcessEnded."""
+        stop = stop_event()
+        try:
+            with Client(self.address, authkey=self.key) as connection:
+                connection.send((self.folder, method, arguments))
+                while True:
+                    while not connection.poll(PATIENCE):
+                        check_stop(stop)
+                    results, problem = connection.recv()
+                    yield from results
+                    if problem is not None:
+                        raise problem
+                    if not results:
+                        return
+        except (OSError, EOFError):
+            raise ProcessEnded from None
+
+
+class PyTorchProcess:
+    """The process of PyTorch as the serving process sees it; `start` asks for it, and may be called again."""
+
+    def __init__(self, address: str, key: bytes, start: Callable[[], None]) -> None:
+        self._address = address
+        self._key = key
+        self._start = start
+
+    def open(self, folder: Folder) -> RemoteModel:
+        """Open a folder there, once the process has started. Raises ModelFolderError, ProcessEnded."""
+        self._start()
+        model = RemoteModel(self._address, self._key, folder)
+        for _ in range(_TRIES - 1):
+            try:
+                model.about()
+                return model
+            except ProcessEnded:
+                time.sleep(PATIENCE)
+        model.about()
+        return model
+
+
+class _OpenFolders:
+    """The folders that are open, each in its latest version."""
+
+    def __init__(self) -> None:
+        self._open = dict[Path, tuple[Folder, Any]]()
+        self._opening = threading.Lock()
+
+    def get(self, folder: Folder) -> Any:
+        """Return the model of a folder, opened. Raises ModelFolderError."""
+        with self._opening:
+            opened, model = self._open.get(folder.path, (None, None))
+            if opened != folder:
+                from regard.serving.pytorch_models import open_folder
+
+                model = open_folder(*folder[:-1])
+                if opened is None or opened.version < folder.version:
+                    self._open[folder.path] = (folder, model)
+            return model
+
+
+def serve_calls(listener: Listener) -> None:
+    """Answer calls, each in a thread of its own."""
+    folders = _OpenFolders()
+    while True:
+        with contextlib.suppress(OSError, EOFError):  # of a caller who has gone
+            connection = listener.accept()
+            threading.Thread(target=_answer, args=(folders, connection), daemon=True).start()
+
+
+def _answer(folders: _OpenFolders, connection: Connection) -> None:
+    stop = threading.Event()
+    with connection, contextlib.suppress(OSError, EOFError), stopped_by(stop):
+        folder, method, arguments = connection.recv()
+        threading.Thread(target=_watch, args=(connection, stop), daemon=True).start()
+        try:
+            result = getattr(folders.get(folder), method)(*arguments)
+            for part in result if method == "stream" else [result]:
+                connection.send(([part], None))
+            connection.send(([], None))
+        except RegardError as problem:
+            connection.send(([], problem))
+        except Exception as problem:  # the calls of others go on
+            connection.send(([], RegardError(f"{type(problem).__name__}: {problem}")))
+        finally:
+            stop.set()
+
+
+def _watch(connection: Connection, stop: threading.Event) -> None:
+    """Give a call up if its caller has gone: nothing else comes from there."""
+    with contextlib.suppress(OSError):
+        while not stop.is_set():
+            if connection.poll(PATIENCE):
+                stop.set()
+
+
+def main() -> None:
+    """Answer calls until standard input ends, whose first line is the configuration."""
+    for name in ("SIGINT", "SIGTERM", "SIGHUP"):
+        if hasattr(signal, name):
+            signal.signal(getattr(signal, name), signal.SIG_IGN)
+    configuration = json.loads(sys.stdin.readline())
+    with Listener(configuration["address"], authkey=bytes.fromhex(configuration["authkey"])) as listener:
+        threading.Thread(target=serve_calls, args=(listener,), daemon=True).start()
+        sys.stdin.read()
+    os._exit(0)  # threads may be in the middle of a sentence that nobody waits for

@@ -1,0 +1,76 @@
+"""The process of PyTorch: calls, their errors and streams, calls that are given up, and its end."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import subprocess
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from small import SENTENCES, folder
+
+from regard.common.errors import ModelFolderError, UsageError
+from regard.common.processes import module_command
+from regard.common.stopping import Stopped, stopped_by
+from regard.pipeline import load_translator
+from regard.serving.pytorch_process import Folder, ProcessEnded, PyTorchProcess
+from regard.serving.service import SearchRequest, ServedText, TextRequest
+
+pytestmark = pytest.mark.system
+
+
+@pytest.fixture
+def process(tmp_path: Path) -> Iterator[PyTorchProcess]:
+    """Return a process that is started when it is needed, and again if it has ended."""
+    address = str(tmp_path / "pytorch")
+    key = secrets.token_bytes(16)
+    running = list[subprocess.Popen[bytes]]()
+
+    def start() -> None:
+        if running and running[-1].poll() is None:
+            return
+        Path(address).unlink(missing_ok=True)
+        started = subprocess.Popen(module_command("regard.serving.pytorch_process"), stdin=subprocess.PIPE)
+        assert started.stdin is not None
+        started.stdin.write(json.dumps({"address": address, "authkey": key.hex()}).encode() + b"\n")
+        started.stdin.flush()
+        running.append(started)
+
+    one = PyTorchProcess(address, key, start)
+    one.running = running  # type: ignore[attr-defined]
+    yield one
+    for started in running:
+        assert started.stdin is not None
+        started.stdin.close()  # which ends it
+        started.wait(60)
+
+
+def test_a_model_of_another_process_is_the_model(tmp_path: Path, process: PyTorchProcess) -> None:
+    run = folder(tmp_path / "run", end=0.5)
+    given = Folder(run, "float32", 1, 10**7, ())
+    model = process.open(given)
+    request = TextRequest(SearchRequest(beam=2, attention="all"))
+    texts = model.translate(SENTENCES, request, 60.0)
+    expected = load_translator(run).translate(SENTENCES, beam=2)
+    assert [text.text for text in texts] == [translation.text for translation in expected]
+    assert texts[0].lines[0].hypotheses[0].attention
+    *parts, whole = model.stream(SENTENCES[0], TextRequest())
+    assert isinstance(whole, ServedText)
+    assert "".join(words for _, words in parts) == whole.text
+    with pytest.raises(UsageError, match="beam"):
+        model.translate(SENTENCES, TextRequest(SearchRequest(beam=1000)), 60.0)
+    with pytest.raises(ModelFolderError):
+        process.open(given._replace(path=tmp_path / "missing"))
+    stop = threading.Event()
+    stop.set()
+    with stopped_by(stop), pytest.raises(Stopped):
+        model.translate(SENTENCES * 5000, TextRequest(), 60.0)
+    (first,) = process.running  # type: ignore[attr-defined]
+    first.kill()
+    first.wait()
+    with pytest.raises(ProcessEnded):
+        model.translate(SENTENCES, TextRequest(), 60.0)
+    assert [text.text for text in process.open(given).translate(SENTENCES, request, 60.0)] == [t.text for t in expected]

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import json
 import tempfile
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import Callable
 from typing import Any
 
 import httpx
 import pytest
 from fake import Ask, FakeService
-from starlette.types import Message
 
 from regard.serving.service import ExplanationRequest
-from regard.serving.streaming import EventStream, event
 
 PNG = b"\x89PNG\r\n\x1a\n and so on"
 
@@ -285,33 +282,3 @@ def test_a_service_that_is_late_is_cancelled(ask: Ask, service: FakeService, pat
     asked = dict(zip(names, ("slow", "en", "ko"), strict=True)) | ({"q": "slow"} if path == "/translate" else {})
     assert ask(path, json=asked, headers={"X-Deadline-Ms": "50"}).status_code == status
     assert service.cancelled == ["slow"]
-
-
-def test_a_stream_that_nobody_reads_is_closed() -> None:
-    """Its client is gone while it waits for a place in the buffer of the connection."""
-    closed: list[bool] = []
-
-    async def endless() -> AsyncGenerator[str, None]:
-        try:
-            while True:
-                yield event("delta", {})
-        finally:
-            closed.append(True)
-
-    async def run() -> list[bool]:
-        sending = asyncio.Event()
-
-        async def send(message: Message) -> None:
-            if message["type"] == "http.response.body":
-                sending.set()
-                await asyncio.Event().wait()
-
-        async def receive() -> Message:
-            await sending.wait()
-            return {"type": "http.disconnect"}
-
-        events = endless()
-        await EventStream(events)({"type": "http", "asgi": {"spec_version": "2.3"}}, receive, send)
-        return list(closed)
-
-    assert asyncio.run(run()) == [True]

@@ -25,7 +25,7 @@ from limits import wait_until
 from small import SENTENCES
 
 from regard.pipeline import RuntimeTranslator
-from tests.serving.test_processes import write_file
+from tests.serving.test_models import write_file
 
 pytest.importorskip("uvicorn", reason="needs the extra serve")
 pytestmark = pytest.mark.system

@@ -25,7 +25,7 @@ from regard.serving.application import create_app
 from regard.serving.keys import add_key, revoke_key
 from regard.serving.protocol import TimedProtocol
 from regard.serving.server_settings import ServerSettings
-from tests.serving.test_processes import image_bytes, write_file
+from tests.serving.test_models import image_bytes, write_file
 from tests.serving.test_server import Running, running
 
 pytestmark = pytest.mark.system

@@ -113,7 +113,10 @@ class FakeService:
             except StopIteration as stop:
                 yield _served(stop.value, request.search)
                 return
-            await self._trouble(words.strip().lower())
+            try:
+                await asyncio.wait_for(self._trouble(words.strip().lower()), deadline)
+            except asyncio.TimeoutError:
+                raise DeadlineExceeded(deadline) from None
             yield number, words
 
     def _increments(self, line: str) -> Generator[str, None, Translation]:

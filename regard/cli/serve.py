@@ -21,7 +21,17 @@ if TYPE_CHECKING:
     from regard.serving.models import ServiceSettings
     from regard.serving.server_settings import ServerSettings
 
-PACKAGES = ("fastapi", "uvicorn", "prometheus_client", "multipart", "python_multipart", "starlette", "h11", "jinja2")
+PACKAGES = (
+    "fastapi",
+    "uvicorn",
+    "prometheus_client",
+    "multipart",
+    "python_multipart",
+    "msgspec",
+    "starlette",
+    "h11",
+    "jinja2",
+)
 
 ModelLanguages = Annotated[
     list[str] | None, typer.Option(help="Languages of a model, such as ko,en; once for each model, in their order.")

@@ -24,10 +24,10 @@ from regard.serving.metrics import Metrics
 from regard.serving.models import Models
 from regard.serving.openapi import body
 from regard.serving.pairs import LanguagePairs
-from regard.serving.requests import P, excerpt, parse, read_body, request_values
+from regard.serving.requests import KEYS, P, Parameters, excerpt, parse, read_body, request_values
 from regard.serving.server_settings import ServerSettings
 from regard.serving.service import DeadlineExceeded, SearchRequest, TextRequest
-from regard.serving.texts import TranslatedText, aside, translate_texts
+from regard.serving.texts import TranslatedText, translate_texts
 from regard.text.text_format import PLAIN, TextFormat
 
 LOG = logging.getLogger("regard.serving")
@@ -54,11 +54,11 @@ class Server:
         """Return the language pairs of the models that are ready."""
         return LanguagePairs(self.service.models.values(), answers_probe=True)
 
-    async def values(self, request: Request) -> dict[str, Any]:
+    async def values(self, request: Request, kind: type[Parameters]) -> dict[str, Any]:
         """Read the parameters of a request, wherever they are. Raises HttpError."""
         settings = self.settings
         body = await read_body(request, settings.body_limit, settings.deadline)
-        return await aside(len(body), request_values, request, body, settings.batch_limit)
+        return await request_values(request, body, kind, settings.batch_limit)
 
     def client(self, request: Request, values: Mapping[str, Any]) -> str:
         """Identify the client: its key, or else its address. Raises HttpError: 403 for a wrong key or a missing one.
@@ -80,10 +80,10 @@ class Server:
     async def admit(self, request: Request, kind: type[P]) -> Call[P]:
         """Take a request that is to be answered by a model. Raises HttpError."""
         started = time.monotonic()
-        values = await self.values(request)
+        values = await self.values(request, kind)
         client = self.client(request, values)
         self.limits.take_request(client)
-        parameters = parse(kind, {name: value for name, value in values.items() if name not in ("api_key", "apiKey")})
+        parameters = parse(kind, {name: value for name, value in values.items() if name not in KEYS})
         asked = getattr(parameters, "deadline_ms", None) or _milliseconds(request.headers.get(DEADLINE_HEADER))
         seconds = min(asked / 1000, self.settings.deadline) if asked else self.settings.deadline
         return Call(self, request, client, parameters, started, seconds)

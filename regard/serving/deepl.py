@@ -135,7 +135,7 @@ def deepl(server: Server) -> APIRouter:
     @router.post("/languages", response_model=list[Language], responses=known, operation_id="deepl_languages_by_post")
     async def languages(request: Request) -> Response:
         """List the languages; of type source or target."""
-        values = await server.values(request)
+        values = await server.values(request, LanguagesParameters)
         server.client(request, values)
         return json_response(_languages(server, parse(LanguagesParameters, values).type))
 

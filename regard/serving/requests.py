@@ -1,23 +1,26 @@
-"""Parameters of a request: query, form and JSON merged, then checked against a pydantic model, errors as sentences."""
+"""Parameters of a request: query, form and JSON merged, then checked against a pydantic model, errors as sentences.
+
+JSON is read by msgspec into a structure of the known names: what else is sent is passed over in the time it takes to
+read it, or refused at once, and nothing is nested. Forms in parts are read by Starlette.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import codecs
 import difflib
 import json
 import re
-from collections import Counter
-from collections.abc import Callable, Iterable
-from functools import partial
+from collections.abc import AsyncGenerator, Iterable
+from functools import lru_cache
 from itertools import islice
-from json import scanner
 from typing import Annotated, Any, TypeVar
 from urllib.parse import parse_qsl
 
+import msgspec
 import pydantic
-from python_multipart.exceptions import FormParserError
-from python_multipart.multipart import Field as FormField
-from python_multipart.multipart import File, FormParser, parse_options_header
+from starlette.datastructures import UploadFile
+from starlette.formparsers import MultiPartException, MultiPartParser
 from starlette.requests import ClientDisconnect, Request
 
 from regard.common.settings import TOKENS
@@ -25,14 +28,18 @@ from regard.serving.http_errors import ClientGone, HttpError, bad_request
 
 MOST_FIELDS = 100
 """Fields of a form that are no texts, and names of a request."""
+LONG = 10_000
+"""Bytes of a form from which on it is read in a thread."""
 _FEW = 5
-"""Wrong texts and unknown names that an error lists."""
-_DIGITS = 30
-"""Digits of a whole number in JSON: no parameter is as large, and Python takes quadratic time to read them."""
+"""Wrong texts that an error lists."""
+_HALF = re.compile(rb"\\u[dD][89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F])")
 FORM, MULTIPART, JSON = "application/x-www-form-urlencoded", "multipart/form-data", "application/json"
 CLOSE = {"Connection": "close"}  # so that the rest of a body need not be read
+KEYS = ("api_key", "apiKey")
+"""Names that a key may have among the parameters."""
 
 P = TypeVar("P", bound="Parameters")
+_Value = None | bool | int | float | str
 
 
 class Parameters(pydantic.BaseModel):
@@ -90,26 +97,26 @@ async def read_body(request: Request, limit: int, seconds: float) -> bytes:
     return bytes(body)
 
 
-def request_values(request: Request, body: bytes, most_texts: int) -> dict[str, Any]:
+async def request_values(request: Request, body: bytes, kind: type[Parameters], most_texts: int) -> dict[str, Any]:
     """Merge the parameters of query, form and JSON; if several have a name, the last of these has it.
 
     A name that a query or form repeats gets a list. Files of a form are bytes. Raises HttpError: 400 for what cannot be
     read, 415 for bodies of another kind.
     """
     most = most_texts + MOST_FIELDS
-    values = _grouped(_urlencoded(request.scope.get("query_string", b""), "query", most))
+    query = request.scope.get("query_string", b"")
+    values = await _urlencoded(query, "query", most) if query else {}
     if not body:
         return values
     if request.headers.get("content-encoding", "identity").lower() != "identity":
         raise HttpError(415, "compressed requests are not read; send the body as it is, without Content-Encoding")
-    kind, options = parse_options_header(request.headers.get("content-type", ""))
-    media = kind.decode("latin-1").strip().lower()
+    media = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if media == JSON or (media.startswith("application/") and media.endswith("+json")):
-        return values | parse_json_object(body, most + TOKENS)
+        return values | parse_json_object(body, kind, most + TOKENS)
     if media == FORM:
-        return values | _grouped(_urlencoded(body, "form", most))
+        return values | await _urlencoded(body, "form", most)
     if media == MULTIPART:
-        return values | _grouped(_multipart(body, options.get(b"boundary", b""), most))
+        return values | await _multipart(request, body, most)
     raise HttpError(415, f"Content-Type {excerpt(media)}: wanted {JSON}, {FORM} or {MULTIPART}")
 
 
@@ -123,108 +130,72 @@ def parse(kind: type[P], values: dict[str, Any]) -> P:
         raise bad_request(*_sentences(kind, problem)) from None
 
 
-class _JsonReader(json.JSONDecoder):
-    """Reads JSON value by value in Python, so that other threads go on meanwhile, and no more than `most` values."""
-
-    parse_array: Any
-    parse_object: Any
-
-    def __init__(self, most: int) -> None:
-        super().__init__(object_pairs_hook=_unique, parse_constant=_no_number, parse_int=_whole_number)
-        array, an_object, numbers = self.parse_array, self.parse_object, iter(range(most))
-
-        def counted(scan: Callable[..., Any], *place: Any) -> Any:
-            if next(numbers, None) is None:
-                raise ValueError(f"it has more than {most:,} values; send fewer texts at once")
-            return scan(*place)
-
-        self.parse_array = lambda start, scan: array(start, partial(counted, scan))
-        self.parse_object = lambda start, strict, scan, *rest: an_object(start, strict, partial(counted, scan), *rest)
-        self.scan_once = scanner.py_make_scanner(self)  # type: ignore[attr-defined]
-
-
-def parse_json_object(body: bytes, most: int) -> dict[str, Any]:
-    """Parse a JSON object. Raises HttpError (400): no JSON, not UTF-8, halves of characters, names given twice."""
+def parse_json_object(body: bytes, kind: type[Parameters], most: int) -> dict[str, Any]:
+    """Parse a JSON object of the names of a model. Raises HttpError (400) with a sentence that says what is wrong."""
     try:
-        text = body.decode("utf-8-sig")
-        values = _JsonReader(most).decode(text)
-    except UnicodeDecodeError as problem:
-        raise bad_request(f"the JSON is not UTF-8 at byte {problem.start}; send it in UTF-8") from None
-    except json.JSONDecodeError as problem:
-        raise bad_request(
-            f"no valid JSON at line {problem.lineno}, column {problem.colno}: {problem.msg[0].lower()}{problem.msg[1:]}"
-        ) from None
+        values = _decoder(kind, most).decode(body.removeprefix(codecs.BOM_UTF8))
+    except UnicodeDecodeError:
+        raise bad_request("the JSON is not UTF-8; send it in UTF-8") from None
     except RecursionError:
         raise bad_request("the JSON is nested too deeply; send one object of texts, numbers and lists") from None
-    except ValueError as problem:  # of the functions below
-        raise bad_request(f"the JSON cannot be read: {problem}") from None
-    if not isinstance(values, dict):
-        raise bad_request(f'wanted a JSON object, as {{"name": …}}, got {excerpt(values)}')
-    if re.search(rb"\\u[dD]", body):
-        try:
-            json.dumps(values, ensure_ascii=False).encode()
-        except UnicodeEncodeError as problem:
-            half = ord(problem.object[problem.start])
-            raise bad_request(f"a text has half of a character, \\u{half:04x}, which UTF-8 cannot hold") from None
-    return values
+    except msgspec.ValidationError as problem:
+        raise bad_request(_json_sentence(kind, str(problem), most)) from None
+    except msgspec.DecodeError as problem:
+        if half := _HALF.search(body):
+            raise bad_request(f"a text has half of a character, {half[0].decode()}, which UTF-8 cannot hold") from None
+        message = str(problem).removeprefix("JSON is malformed: ")
+        raise bad_request(f"no valid JSON: {message[0].lower()}{message[1:]}") from None
+    return {name: value for name in values.__struct_fields__ if (value := getattr(values, name)) is not msgspec.UNSET}
 
 
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    values = dict(pairs)
-    if len(values) < len(pairs):
-        name = next(name for name, count in Counter(name for name, _ in pairs).items() if count > 1)
-        raise ValueError(f"it has {excerpt(name)} twice")
-    return values
+@lru_cache
+def _decoder(kind: type[Parameters], most: int) -> msgspec.json.Decoder[Any]:
+    """Return the reader of the JSON of a model: single values, and lists of no more than `most`."""
+    value = _Value | Annotated[list[_Value], msgspec.Meta(max_length=most)] | msgspec.UnsetType
+    names = dict.fromkeys((*kind.model_fields, *KEYS))
+    forbids = kind.model_config.get("extra") == "forbid"
+    fields = [(name, value, msgspec.UNSET) for name in names]
+    return msgspec.json.Decoder(msgspec.defstruct(kind.__name__, fields, forbid_unknown_fields=forbids))
 
 
-def _no_number(name: str) -> float:
-    raise ValueError(f"{name} is no number of JSON")
-
-
-def _whole_number(digits: str) -> int:
-    if len(digits) > _DIGITS:
-        raise ValueError(f"a number has {len(digits):,} digits, more than {_DIGITS}")
-    return int(digits)
-
-
-def _urlencoded(data: bytes, where: str, most: int) -> list[tuple[str, str]]:
-    try:
+async def _urlencoded(data: bytes, where: str, most: int) -> dict[str, Any]:
+    def read() -> list[tuple[str, str]]:
         return parse_qsl(data.decode(), keep_blank_values=True, errors="strict", max_num_fields=most)
+
+    try:
+        return _grouped(await asyncio.to_thread(read) if len(data) > LONG else read())
     except UnicodeDecodeError:
         raise bad_request(f"the {where} is not UTF-8; send it in UTF-8") from None
     except ValueError:
         raise bad_request(f"the {where} has more than {most:,} fields; send fewer texts at once") from None
 
 
-def _multipart(body: bytes, boundary: bytes, most: int) -> list[tuple[str, Any]]:
-    """Return the fields of a form in parts: texts, and bytes of files, which stay in memory."""
-    fields: list[tuple[str, Any]] = []
+class _InMemory(MultiPartParser):
+    """Starlette's reader of forms in parts, which would else write files above a size to the disk."""
 
-    def add(name: bytes | None, value: Any) -> None:
-        fields.append(((name or b"").decode(), value))
-        if len(fields) > most:
-            raise bad_request(f"the form has more than {most:,} fields; send fewer texts at once")
+    spool_max_size = 0
 
-    def add_text(field: FormField) -> None:
-        add(field.field_name, (field.value or b"").decode())
 
-    def add_file(file: File) -> None:
-        file.file_object.seek(0)
-        add(file.field_name, file.file_object.read())
+async def _multipart(request: Request, body: bytes, most: int) -> dict[str, Any]:
+    """Read a form in parts. Starlette takes texts that are not UTF-8 for Latin-1, which would be wrong."""
 
-    if not boundary:
-        raise bad_request("the form has no boundary in its Content-Type")
+    async def stream() -> AsyncGenerator[bytes, None]:
+        yield body
+
+    limits = {"max_fields": most, "max_files": 1, "max_part_size": len(body)}
     try:
-        parser = FormParser(
-            MULTIPART, add_text, add_file, boundary=boundary, config={"MAX_MEMORY_FILE_SIZE": len(body) + 1}
-        )
-        parser.write(body)
-        parser.finalize()
+        form = await _InMemory(request.headers, stream(), **limits).parse()
+    except MultiPartException as problem:
+        raise bad_request(f"the form cannot be read: {problem.message}") from None
+    fields = [
+        (name, await value.read() if isinstance(value, UploadFile) else value) for name, value in form.multi_items()
+    ]
+    await form.close()
+    try:
+        _ = any(isinstance(value, bytes) for _, value in fields) or body.decode()
     except UnicodeDecodeError:
         raise bad_request("the form is not UTF-8; send it in UTF-8") from None
-    except FormParserError as problem:
-        raise bad_request(f"the form is damaged: {problem}") from None
-    return fields
+    return _grouped(fields)
 
 
 def _grouped(fields: Iterable[tuple[str, Any]]) -> dict[str, Any]:
@@ -236,16 +207,12 @@ def _grouped(fields: Iterable[tuple[str, Any]]) -> dict[str, Any]:
 
 def _sentences(kind: type[Parameters], problem: pydantic.ValidationError) -> list[str]:
     """Return a sentence for each parameter that is wrong."""
-    known = [field.alias or name for name, field in kind.model_fields.items()]
     sentences = dict[str, str]()  # a union reports each of its kinds
     for error in problem.errors(include_url=False, include_context=False):
         name = str(error["loc"][0]) if error["loc"] else ""
         message = error["msg"].removeprefix("Value error, ")
         if error["type"] == "extra_forbidden":
-            close = difflib.get_close_matches(name[:50], known, 1)
-            are_named = any("; there are: " in sentence for sentence in sentences.values())
-            names = "" if are_named else f"; there are: {', '.join(known)}"
-            sentence = f"unknown parameter {excerpt(name)}" + (f"; did you mean `{close[0]}`?" if close else names)
+            sentence = _unknown(kind, name)
         elif error["type"] == "missing":
             sentence = f"`{name}` is missing"
         elif error["type"] == "value_error":
@@ -254,6 +221,27 @@ def _sentences(kind: type[Parameters], problem: pydantic.ValidationError) -> lis
             sentence = f"`{name}`: {message[0].lower()}{message[1:]}, got {excerpt(error['input'])}"
         sentences.setdefault(name, sentence)
     return list(sentences.values())[:20]
+
+
+def _json_sentence(kind: type[Parameters], message: str, most: int) -> str:
+    """Return what msgspec says in the words of the others: it names Python's types."""
+    what, _, place = message.removesuffix("`").partition(" - at `$.")
+    if match := re.fullmatch("Object contains unknown field `(.*)", what, re.DOTALL):
+        return _unknown(kind, match[1])
+    got = re.search(r"got `(\w+)", what)
+    if not place:
+        return f'wanted a JSON object, as {{"name": …}}, got {got[1] if got else what}'
+    if "of length" in what:
+        return f"`{place}` has more than {most:,} values; send fewer texts at once"
+    what = f"wanted a text, a number or a list of these, got an {got[1]}" if got else what
+    return f"`{place}`: {what[0].lower()}{what[1:]}"
+
+
+def _unknown(kind: type[Parameters], name: str) -> str:
+    known = list(kind.model_fields)
+    close = difflib.get_close_matches(name[:50], known, 1)
+    remedy = f"did you mean `{close[0]}`?" if close else f"there are: {', '.join(known)}"
+    return f"unknown parameter {excerpt(name)}; {remedy}"
 
 
 def excerpt(value: Any) -> str:

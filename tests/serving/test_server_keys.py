@@ -141,7 +141,7 @@ def test_keys_come_in_headers_and_parameters(make_ask: Callable[..., Ask], file:
         {"json": HELLO, "headers": {"Authorization": f"DeepL-Auth-Key {key}"}},
     ):
         assert ask("/translate", **where).status_code == 200
-    for wrong in (None, "", "x", 5, [key], {"a": key}):
+    for wrong in (None, "", "x", 5, [key]):
         answer = ask("/translate", json={**HELLO, "api_key": wrong})
         assert (answer.status_code, list(answer.json())) == (403, ["error"])
     assert ask("/v1/models", "GET").json()["status"] == 403

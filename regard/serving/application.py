@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 from collections.abc import Callable
 from typing import Any
@@ -9,8 +10,10 @@ from typing import Any
 from fastapi import FastAPI
 from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
+from starlette.middleware.gzip import GZipMiddleware
 from starlette.requests import Request
 from starlette.responses import Response
+from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
 from regard.common.errors import RegardError
 from regard.common.version import __version__
@@ -18,6 +21,7 @@ from regard.serving.answers import AnswersInPieces
 from regard.serving.calls import REQUEST_ID, Server
 from regard.serving.deepl import deepl, deepl_lists
 from regard.serving.endpoints import own_endpoints
+from regard.serving.fair_starts import FairStarts
 from regard.serving.http_errors import HttpError, error_response, json_response
 from regard.serving.keys import KeyFile
 from regard.serving.libretranslate import libretranslate
@@ -25,13 +29,14 @@ from regard.serving.limits import Limits
 from regard.serving.metrics import Metrics
 from regard.serving.models import Models
 from regard.serving.page import render_server_page
-from regard.serving.proxies import ProxyHeaders, TrustedProxies
-from regard.serving.security import HeadCheck, HostCheck, OriginCheck, RequestLog, check_head
+from regard.serving.security import RequestLog
 from regard.serving.server_settings import ServerSettings
 
 DESCRIPTION = """Translation and captions by the models of this server. The endpoints of LibreTranslate and DeepL work
 with their clients; those under /v1 show more: scores, alternatives, alignments, attention, words as they come."""
 _REASONS = {404: "this server has no such path; /spec lists its paths", 405: "this path does not take this method"}
+_COMPRESSED = 8_192
+"""Bytes of an answer from which on it is compressed."""
 _QUIET: Any = {"tracing": False, "metrics": False, "logs": False, "auto_configure": False}
 
 
@@ -81,12 +86,12 @@ def _add_middlewares(app: FastAPI, settings: ServerSettings, metrics: Metrics | 
             allow_headers=["Authorization", "Content-Type", "X-Deadline-Ms", "X-Request-Id"],
             expose_headers=["Retry-After", "X-Request-Id"],
         )
-    app.add_middleware(HeadCheck, check=OriginCheck(settings.cors_origins))
-    app.add_middleware(HeadCheck, check=HostCheck(settings.hosts))
-    app.add_middleware(HeadCheck, check=check_head)
-    app.add_middleware(ProxyHeaders, proxies=TrustedProxies(settings.trusted_proxies))
+    app.add_middleware(GZipMiddleware, minimum_size=_COMPRESSED, compresslevel=1)
     app.add_middleware(AnswersInPieces, most=4 * settings.answer_limit)
-    app.add_middleware(RequestLog, metrics=metrics, log_texts=settings.log_texts)
+    app.add_middleware(FairStarts)
+    if settings.proxies:
+        app.add_middleware(ProxyHeadersMiddleware, trusted_hosts=[str(network) for network in settings.proxies])
+    app.add_middleware(RequestLog, settings=settings, metrics=metrics)
 
 
 def _add_page(app: FastAPI) -> None:
@@ -96,9 +101,11 @@ def _add_page(app: FastAPI) -> None:
     """
     page = render_server_page()
     content = page.html.encode()
+    forms = {"": content, "gzip": gzip.compress(content)}  # once, not for each who asks
     tag = f'"{hashlib.sha256(content).hexdigest()[:32]}"'
     headers = {
         "Content-Security-Policy": page.policy,
+        "Vary": "Accept-Encoding",
         "Cache-Control": "no-cache",
         "ETag": tag,
         "Cross-Origin-Opener-Policy": "same-origin",
@@ -110,7 +117,9 @@ def _add_page(app: FastAPI) -> None:
         """Send the page that translates."""
         if tag in request.headers.get("if-none-match", ""):
             return Response(status_code=304, headers=headers)
-        return Response(content, headers=headers, media_type="text/html; charset=utf-8")
+        encoding = "gzip" if "gzip" in request.headers.get("accept-encoding", "") else ""
+        encoded = {"Content-Encoding": encoding} if encoding else {}
+        return Response(forms[encoding], headers=headers | encoded, media_type="text/html; charset=utf-8")
 
 
 async def _spec(request: Request) -> Response:

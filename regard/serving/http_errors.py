@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any
@@ -81,4 +82,8 @@ def json_response(
     content: Any, status: int = 200, headers: Mapping[str, str] | None = None, media_type: str = "application/json"
 ) -> Response:
     """Return JSON in UTF-8. Numbers that JSON lacks become null."""
-    return Response(msgspec.json.encode(content), status, headers, media_type)
+    try:
+        body = msgspec.json.encode(content)
+    except UnicodeEncodeError:  # half of a character, as in the name of a file that is not UTF-8
+        body = json.dumps(content).encode()
+    return Response(body, status, headers, media_type)

@@ -1,4 +1,8 @@
-"""Rate limits: a token bucket (refilled steadily, full after a minute) for the requests and characters of a client."""
+"""Rate limits: a token bucket (refilled steadily, full after a minute) for the requests and characters of a client.
+
+By hand, since the libraries that were looked at (`limits`, `pyrate-limiter`) count windows of whole requests: a text
+larger than the limit of a minute would never be let through, and neither bounds the number of addresses it remembers.
+"""
 
 from __future__ import annotations
 
@@ -11,11 +15,12 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from regard.serving.http_errors import QUOTA_EXCEEDED, HttpError
-from regard.serving.proxies import parse_address
 
 MINUTE = 60.0  # seconds
 MOST_ADDRESSES = 10_000
 """Addresses that are remembered; of more, those whose last request is longest ago are forgotten. No key is."""
+_NAME = 64
+"""Characters of what a proxy names a client by, if it is no address."""
 KEY = "key "
 """Beginning of the names of clients that have a key."""
 
@@ -93,10 +98,13 @@ class Limits:
 @lru_cache(4096)
 def address_group(host: str) -> str:
     """Return what an address is counted as: itself, or the network of 64 bits that one owner of IPv6 addresses has."""
-    address = parse_address(host)
-    if isinstance(address, ipaddress.IPv6Address):
-        return str(ipaddress.ip_network((address, 64), strict=False))
-    return host if address is None else str(address)
+    try:
+        address = ipaddress.ip_address(host.partition("%")[0])
+    except ValueError:
+        return host[:_NAME]
+    if isinstance(address, ipaddress.IPv4Address):
+        return host
+    return str(address.ipv4_mapped or ipaddress.ip_network((address, 64), strict=False))
 
 
 def _too_many(limit: str, seconds: float) -> HttpError:

@@ -19,13 +19,13 @@ import uvicorn
 from regard.common.errors import UsageError
 from regard.serving.application import create_app
 from regard.serving.calls import LOG
+from regard.serving.connections import Connections
 from regard.serving.models import Models, ServiceSettings
-from regard.serving.protocol import CONNECTIONS, TimedProtocol, WaitingConnections
-from regard.serving.proxies import TrustedProxies
 from regard.serving.security import HEAD_BYTES
 from regard.serving.server_settings import ServerSettings
 from regard.serving.service import Pair
 
+CONNECTIONS = 2048
 _ACCEPTED = 32
 """Connections that are taken at once, before any of those that wait too long is ended."""
 _FILES = 96
@@ -93,23 +93,24 @@ def serve(
 
 def server_config(app: Any, settings: ServerSettings) -> uvicorn.Config:
     """Return how uvicorn runs the application."""
-    proxies = TrustedProxies(settings.trusted_proxies)
-    waiting = WaitingConnections(_most_connections(), settings.waiting_connections, proxies.__contains__)
-    return uvicorn.Config(
+    config = uvicorn.Config(
         app,
-        http=type("Protocol", (TimedProtocol,), {"waiting": waiting, "write_seconds": settings.write_timeout}),
+        http="h11",
         ws="none",
         lifespan="off",
         log_config=None,
         access_log=False,
         server_header=False,
-        proxy_headers=False,  # `ProxyHeaders` reads them: uvicorn believes everybody on this machine
+        proxy_headers=False,  # the application has the middleware for them: by itself uvicorn believes this machine
         backlog=_ACCEPTED,
         timeout_keep_alive=30,
         timeout_graceful_shutdown=math.ceil(settings.deadline) + 1,
         limit_concurrency=2 * CONNECTIONS,  # never reached: those that wait end before
         h11_max_incomplete_event_size=HEAD_BYTES,
     )
+    most, of_address = _most_connections(), settings.waiting_connections
+    Connections(most, of_address, settings.is_proxy, settings.write_timeout).attach(config)
+    return config
 
 
 def _most_connections() -> int:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import ipaddress
+from functools import cached_property
+
 from pydantic import Field, model_validator
 
 from regard.common.settings import COUNT, Settings
-from regard.serving.proxies import TrustedProxies
 
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
@@ -28,7 +30,7 @@ class ServerSettings(Settings):
     waiting_connections: int = Field(256, ge=1, le=COUNT)
     """Connections of an address that may wait for their client at once; of more, those end that have waited longest."""
     trusted_proxies: tuple[str, ...] = Field((), strict=False)
-    """Addresses and networks of proxies whose X-Forwarded-For and Forwarded are believed."""
+    """Addresses and networks of proxies whose X-Forwarded-For is believed."""
     require_key: bool = False
     """Refuse requests without a key of the key file, which then must be given."""
     key_file: str = ""
@@ -58,5 +60,16 @@ class ServerSettings(Settings):
     def _check(self) -> ServerSettings:
         if self.require_key and not self.key_file:
             raise ValueError("require_key without key_file: nobody would have a key; name the file of keys")
-        TrustedProxies(self.trusted_proxies)
+        _ = self.proxies
         return self
+
+    @cached_property
+    def proxies(self) -> tuple[ipaddress.IPv4Network | ipaddress.IPv6Network, ...]:
+        """The networks of trusted proxies; those of IPv4 also as a socket of IPv6 sees them. Raises ValueError."""
+        networks = [ipaddress.ip_network(name, strict=False) for name in self.trusted_proxies]
+        mapped = (f"::ffff:{net.network_address}/{96 + net.prefixlen}" for net in networks if net.version == 4)
+        return (*networks, *map(ipaddress.ip_network, mapped))
+
+    def is_proxy(self, host: str) -> bool:
+        """Return whether an address is that of a trusted proxy."""
+        return host != "" and any(ipaddress.ip_address(host) in network for network in self.proxies)

@@ -228,6 +228,8 @@ def _seen(name: str, answer: httpx.Response) -> dict[str, Any]:
     if answer.status_code < 400:
         return seen
     seen |= {header: answer.headers[header] for header in SHOWN if header in answer.headers}
+    if "allow" in seen:
+        seen["allow"] = ", ".join(sorted(seen["allow"].split(", ")))
     try:
         content = answer.json()
     except ValueError:

@@ -23,7 +23,6 @@ from small import SENTENCES, captioner_folder
 from regard.pipeline import RuntimeTranslator, load_captioner
 from regard.serving.application import create_app
 from regard.serving.keys import add_key, revoke_key
-from regard.serving.protocol import TimedProtocol
 from regard.serving.server_settings import ServerSettings
 from tests.serving.test_models import image_bytes, write_file
 from tests.serving.test_server import Running, running
@@ -98,7 +97,7 @@ def serving(service: FakeService, port: int = 0, **settings: Any) -> Iterator[in
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind(("127.0.0.1", port))
         listener.listen()  # before the server does, so that no page comes too early
-        config = uvicorn.Config(app, http=TimedProtocol, log_config=None, access_log=False)
+        config = uvicorn.Config(app, http="h11", log_config=None, access_log=False)
         running_server = uvicorn.Server(config)
         thread = threading.Thread(target=running_server.run, kwargs={"sockets": [listener]})
         thread.start()

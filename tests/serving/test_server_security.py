@@ -162,8 +162,9 @@ def test_nothing_follows_an_answer_that_breaks_off(log: list[str]) -> None:
     async def nothing() -> Message:
         return {"type": "http.disconnect"}
 
-    scope: Scope = {"type": "http", "method": "GET", "path": "/", "headers": []}
-    asyncio.run(RequestLog(breaking)(scope, nothing, keep))
+    scope: Scope = {"type": "http", "method": "GET", "path": "/", "raw_path": b"/", "query_string": b""}
+    scope["headers"] = [(b"host", b"localhost")]
+    asyncio.run(RequestLog(breaking, ServerSettings())(scope, nothing, keep))
     assert [message["type"] for message in messages] == ["http.response.start"]
     assert "ZeroDivisionError" in log[0]
     assert log[1].startswith("GET unmatched 200")

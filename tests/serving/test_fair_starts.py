@@ -1,0 +1,54 @@
+"""Requests of different addresses begin in turns."""
+
+from __future__ import annotations
+
+import asyncio
+
+from starlette.types import Message, Receive, Scope, Send
+
+from regard.serving.fair_starts import FairStarts
+
+
+async def begun(sent: list[str], given_up: int = -1) -> list[str]:
+    """Send a request of each address at once; return the addresses in the order of the beginnings."""
+    order = list[str]()
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        order.append(scope["client"][0])
+
+    async def nothing(*_: Message) -> Message:
+        raise AssertionError
+
+    starts = FairStarts(app)
+    tasks = [asyncio.create_task(starts({"client": (address, 1)}, nothing, nothing)) for address in sent]
+    await asyncio.sleep(0)
+    assert len(order) == 1, "the others wait for the next iterations"
+    if given_up >= 0:
+        tasks[given_up].cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+    assert not starts._waiting
+    return order
+
+
+def test_a_flood_waits_for_itself() -> None:
+    flood = ["192.0.2.1"] * 1000
+    order = asyncio.run(begun([*flood, "192.0.2.2", "192.0.2.3", "192.0.2.2"]))
+    assert sorted(order) == sorted([*flood, "192.0.2.2", "192.0.2.3", "192.0.2.2"])
+    assert max(order.index("192.0.2.2"), order.index("192.0.2.3")) <= 4
+    assert order[:8].count("192.0.2.2") == 2
+
+
+def test_networks_of_one_owner_have_one_turn() -> None:
+    flood = [f"2001:db8::{number}" for number in range(100)]
+    assert asyncio.run(begun([*flood, "192.0.2.2"])).index("192.0.2.2") <= 2
+
+
+def test_whoever_is_alone_does_not_wait() -> None:
+    async def alone() -> int:
+        return sum([len(await begun(["192.0.2.1"])) for _ in range(3)])
+
+    assert asyncio.run(alone()) == 3
+
+
+def test_a_turn_that_is_given_up_is_passed_on() -> None:
+    assert asyncio.run(begun(["a", "b", "c", "d"], given_up=2)) == ["a", "b", "d"]

@@ -18,7 +18,7 @@ from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 from regard.common.errors import RegardError
 from regard.common.version import __version__
 from regard.serving.answers import AnswersInPieces
-from regard.serving.calls import REQUEST_ID, Server
+from regard.serving.calls import REQUEST_ID, CallTable, Server
 from regard.serving.deepl import deepl, deepl_lists
 from regard.serving.endpoints import own_endpoints
 from regard.serving.fair_starts import FairStarts
@@ -46,16 +46,18 @@ def create_app(
     *,
     queue_depth: Callable[[], float] | None = None,
     lifespan: Callable[[FastAPI], Any] | None = None,
+    calls: CallTable | None = None,
 ) -> FastAPI:
     """Return the application that serves the models of `service`.
 
-    `queue_depth`: how many lines wait, for the metrics. Limits and counters live in this process: run one of it. Raises
-    ConfigurationError for contradictory settings, DataError if the file of keys is unusable.
+    `queue_depth`: how many lines wait, for the metrics; `calls`: the table in which open calls are noted. Limits and
+    counters live in this process: run one of it. Raises ConfigurationError for contradictory settings, DataError if the
+    file of keys is unusable.
     """
     limits = Limits(settings.requests_per_minute, settings.characters_per_minute, settings.character_quota)
     keys = KeyFile(settings.key_file) if settings.key_file else None
     metrics = Metrics(queue_depth) if settings.metrics else None
-    server = Server(service, settings, limits, keys, metrics)
+    server = Server(service, settings, limits, keys, metrics, calls)
     app = FastAPI(
         title="Regard",
         description=DESCRIPTION,

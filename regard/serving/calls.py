@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import hashlib
 import inspect
 import json
 import logging
 import re
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
 
 from regard.serving.http_errors import ClientGone, HttpError, bad_request, json_response
 from regard.serving.keys import KeyFile
@@ -24,13 +26,25 @@ from regard.serving.metrics import Metrics
 from regard.serving.models import Models
 from regard.serving.openapi import body
 from regard.serving.pairs import LanguagePairs
-from regard.serving.requests import KEYS, P, Parameters, excerpt, parse, read_body, request_values
+from regard.serving.requests import KEYS, P, excerpt, parse, read_body, request_values
 from regard.serving.server_settings import ServerSettings
 from regard.serving.service import DeadlineExceeded, SearchRequest, TextRequest
 from regard.serving.texts import TranslatedText, translate_texts
 from regard.text.text_format import PLAIN, TextFormat
 
+
+class CallTable(Protocol):
+    """The calls that are open; it outlives the process, and refuses those that have brought it down too often."""
+
+    def begin(self, digest: bytes) -> None:
+        """Note that a call is open. Raises RegardError if it is refused."""
+
+    def end(self, digest: bytes, completed: bool) -> None:
+        """Note that a call is open no longer; `completed`: the models have answered it."""
+
+
 LOG = logging.getLogger("regard.serving")
+DIGEST_BYTES = 16
 REQUEST_ID = "regard.request_id"
 """Key of a request's id in the scope of ASGI."""
 DEADLINE_HEADER = "x-deadline-ms"
@@ -49,16 +63,11 @@ class Server:
     limits: Limits
     keys: KeyFile | None = None
     metrics: Metrics | None = None
+    calls: CallTable | None = None
 
     def pairs(self) -> LanguagePairs:
         """Return the language pairs of the models that are ready."""
         return LanguagePairs(self.service.models.values(), answers_probe=True)
-
-    async def values(self, request: Request, kind: type[Parameters]) -> dict[str, Any]:
-        """Read the parameters of a request, wherever they are. Raises HttpError."""
-        settings = self.settings
-        body = await read_body(request, settings.body_limit, settings.deadline)
-        return await request_values(request, body, kind, settings.batch_limit)
 
     def client(self, request: Request, values: Mapping[str, Any]) -> str:
         """Identify the client: its key, or else its address. Raises HttpError: 403 for a wrong key or a missing one.
@@ -77,16 +86,25 @@ class Server:
             raise HttpError(403, "this API key is not known" if text else "an API key is needed")
         return address
 
+    async def read(self, request: Request, kind: type[P]) -> tuple[str, dict[str, Any], bytes]:
+        """Read a request; return its client, its parameters, and a digest of it. Raises HttpError."""
+        settings, scope = self.settings, request.scope
+        body = await read_body(request, settings.body_limit, settings.deadline)
+        values = await request_values(request, body, kind, settings.batch_limit)
+        client = self.client(request, values)
+        sent = b"\0".join((scope["path"].encode(), scope["query_string"], body))
+        parameters = {name: value for name, value in values.items() if name not in KEYS}
+        return client, parameters, hashlib.blake2b(sent, digest_size=DIGEST_BYTES).digest()
+
     async def admit(self, request: Request, kind: type[P]) -> Call[P]:
         """Take a request that is to be answered by a model. Raises HttpError."""
         started = time.monotonic()
-        values = await self.values(request, kind)
-        client = self.client(request, values)
+        client, values, digest = await self.read(request, kind)
         self.limits.take_request(client)
-        parameters = parse(kind, {name: value for name, value in values.items() if name not in KEYS})
+        parameters = parse(kind, values)
         asked = getattr(parameters, "deadline_ms", None) or _milliseconds(request.headers.get(DEADLINE_HEADER))
         seconds = min(asked / 1000, self.settings.deadline) if asked else self.settings.deadline
-        return Call(self, request, client, parameters, started, seconds)
+        return Call(self, request, client, parameters, started, seconds, digest)
 
 
 def _milliseconds(text: str | None) -> int | None:
@@ -100,7 +118,10 @@ def _milliseconds(text: str | None) -> int | None:
 
 @dataclass(frozen=True)
 class Call(Generic[P]):
-    """A request that was taken. `started`: on the clock of `time.monotonic`; `seconds`: what it may take in all."""
+    """A request that was taken. `started`: on the clock of `time.monotonic`; `seconds`: what it may take in all.
+
+    `digest`: equal for requests that are equal, whoever sends them.
+    """
 
     server: Server
     request: Request
@@ -108,6 +129,7 @@ class Call(Generic[P]):
     parameters: P
     started: float
     seconds: float
+    digest: bytes
 
     def remaining(self) -> float:
         """Return the seconds that are left. Raises DeadlineExceeded if there are none."""
@@ -175,6 +197,36 @@ class Call(Generic[P]):
         return results
 
 
+@contextlib.contextmanager
+def _open(calls: CallTable | None, digest: bytes) -> Iterator[contextlib.ExitStack]:
+    """Note that a call is open, up to the end of the block, or of the stack if it is taken over.
+
+    Raises RegardError if the call has brought down the process too often. It is completed if no error ends it.
+    """
+
+    def end(_: Any, problem: BaseException | None, __: Any) -> None:
+        if calls is not None:
+            calls.end(digest, problem is None)
+
+    if calls is not None:
+        calls.begin(digest)
+    with contextlib.ExitStack() as stack:
+        stack.push(end)
+        yield stack
+
+
+class _OpenResponse(Response):
+    """A response whose call stays open until it was sent."""
+
+    def __init__(self, response: Response, opened: contextlib.ExitStack) -> None:
+        self.response, self.opened = response, opened
+        self.background, self.raw_headers = response.background, response.raw_headers
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        with self.opened:
+            await self.response(scope, receive, send)
+
+
 @dataclass(frozen=True)
 class CallRoutes:
     """Endpoints that models answer."""
@@ -197,8 +249,12 @@ class CallRoutes:
         """
 
         async def endpoint(request: Request) -> Response:
-            content = await work(await self.server.admit(request, parameters))
-            return content if isinstance(content, Response) else json_response(content)
+            call = await self.server.admit(request, parameters)
+            with _open(self.server.calls, call.digest) as opened:
+                content = await work(call)
+                if not isinstance(content, Response):
+                    return json_response(content)
+                return _OpenResponse(content, opened.pop_all())
 
         self.router.add_api_route(
             path,

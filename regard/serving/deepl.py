@@ -135,8 +135,7 @@ def deepl(server: Server) -> APIRouter:
     @router.post("/languages", response_model=list[Language], responses=known, operation_id="deepl_languages_by_post")
     async def languages(request: Request) -> Response:
         """List the languages; of type source or target."""
-        values = await server.values(request, LanguagesParameters)
-        server.client(request, values)
+        _, values, _ = await server.read(request, LanguagesParameters)
         return json_response(_languages(server, parse(LanguagesParameters, values).type))
 
     @router.get("/usage", response_model=Usage, responses=known)

@@ -17,6 +17,7 @@ from itertools import islice
 from typing import Annotated, Any, TypeVar
 from urllib.parse import parse_qsl
 
+import anyio
 import msgspec
 import pydantic
 from starlette.datastructures import UploadFile
@@ -81,16 +82,13 @@ async def read_body(request: Request, limit: int, seconds: float) -> bytes:
     if length.isascii() and length.isdigit() and (len(length) > 20 or int(length) > limit):
         raise refusal
     body = bytearray()
-
-    async def read() -> None:
-        async for chunk in request.stream():
-            body.extend(chunk)
-            if len(body) > limit:
-                raise refusal
-
     try:
-        await asyncio.wait_for(read(), seconds)
-    except asyncio.TimeoutError:
+        with anyio.fail_after(seconds):
+            async for chunk in request.stream():
+                body.extend(chunk)
+                if len(body) > limit:
+                    raise refusal
+    except TimeoutError:
         raise HttpError(408, f"the request was not received whole within {seconds:g} seconds", headers=CLOSE) from None
     except ClientDisconnect:
         raise ClientGone from None

@@ -1,0 +1,91 @@
+"""The table of open calls: what models are about to answer is in it until it is answered."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import httpx
+import pytest
+from fake import FakeService
+
+from regard.common.errors import RegardError
+from regard.serving.application import create_app
+from regard.serving.server_settings import ServerSettings
+
+HELLO = {"text": "hello", "source": "en", "target": "ko"}
+
+
+class Table:
+    """Notes what begins and ends, and refuses calls that it is told to refuse."""
+
+    def __init__(self) -> None:
+        self.open = list[bytes]()
+        self.ended = list[bool]()
+        self.refuses = False
+
+    def begin(self, digest: bytes) -> None:
+        if self.refuses:
+            raise RegardError("the server ended 3 times while it answered this")
+        self.open.append(digest)
+
+    def end(self, digest: bytes, completed: bool) -> None:
+        self.open.remove(digest)
+        self.ended.append(completed)
+
+
+@pytest.fixture
+def table() -> Table:
+    return Table()
+
+
+@pytest.fixture
+def ask(service: FakeService, table: Table) -> Callable[..., httpx.Response]:
+    app = create_app(service, ServerSettings(), calls=table)
+
+    async def send(request: dict[str, Any], path: str) -> httpx.Response:
+        async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://localhost") as client:
+            return await client.post(path, json=request)
+
+    return lambda path="/v1/translate", **values: asyncio.run(send({**HELLO, **values}, path))
+
+
+@pytest.mark.parametrize(
+    ("values", "status", "completed"),
+    [
+        ({}, 200, [True]),
+        ({"stream": True}, 200, [True]),
+        ({"text": "one bug", "stream": True}, 200, [True]),
+        ({"text": "bug"}, 500, [False]),
+        ({"text": "slow", "deadline_ms": 50}, 504, [False]),
+        ({"text": "gone"}, 503, [False]),
+        ({"nbest": 0}, 400, []),
+    ],
+)
+def test_calls_are_open_until_they_are_answered(
+    ask: Callable[..., httpx.Response], table: Table, values: dict[str, Any], status: int, completed: list[bool]
+) -> None:
+    assert ask(**values).status_code == status
+    assert (table.ended, table.open) == (completed, [])
+
+
+def test_equal_requests_have_equal_digests(
+    ask: Callable[..., httpx.Response], table: Table, service: FakeService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen, end = list[bytes](), table.end
+    monkeypatch.setattr(table, "end", lambda digest, completed: (seen.append(digest), end(digest, completed)))
+    for values in ({}, {}, {"text": "other"}, {"path": "/v1/explain"}, {"path": "/v1/translate?model=en-ko"}):
+        assert ask(**values).status_code == 200
+    assert seen[0] == seen[1]
+    assert len(set(seen)) == 4
+
+
+def test_a_call_that_brings_the_process_down_is_refused(
+    ask: Callable[..., httpx.Response], table: Table, service: FakeService
+) -> None:
+    table.refuses = True
+    answer = ask()
+    assert (answer.status_code, service.calls) == (503, [])
+    assert "3 times" in answer.json()["detail"]
+    assert answer.headers["retry-after"]

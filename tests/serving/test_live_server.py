@@ -199,15 +199,6 @@ def test_no_answers_are_mixed_up(address: str) -> None:
         assert all(pool.map(ask, range(200)))
 
 
-@pytest.mark.parametrize(
-    "path", [b"/\x00", b"/\xff", b"/a b", b"http://localhost/health", b"*", b"/%zz", b"/" + b"x" * 100_000]
-)
-def test_raw_paths(address: str, path: bytes) -> None:
-    with connect(address) as connection:
-        connection.sendall(b"GET " + path + b" HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
-        assert received(connection)[:10] in (b"HTTP/1.1 4", b"HTTP/1.1 2")
-
-
 @pytest.mark.parametrize("body", [b"2\r\n{}\r\n0\r\n\r\n", b"zz", b""])
 @pytest.mark.parametrize("length", [0, 10**6])
 def test_a_body_of_two_lengths_is_refused_and_the_last(serve: Callable[..., str], body: bytes, length: int) -> None:

@@ -89,23 +89,14 @@ def test_addresses() -> None:
 
 
 def test_sizes_of_requests(make_ask: Callable[..., Ask]) -> None:
-    ask = make_ask(char_limit=8, batch_limit=3, body_limit=1000)
+    ask = make_ask(char_limit=8, batch_limit=3)
     assert ask("/translate", json={**HELLO, "q": ["1234", "5678"]}).status_code == 200
-    for request, sentence in (
-        ({"json": {**HELLO, "q": ["1234", "56789"]}}, "9 characters; send at most 8 at once"),
-        ({"json": {**HELLO, "q": list("abcd")}}, "4 texts; send at most 3 at once"),
-        ({"json": {**HELLO, "x": "y" * 1000}}, "more than 1,000 bytes"),
-    ):
-        answer = ask("/translate", **request)
-        assert answer.status_code == 413
-        assert sentence in answer.json()["error"]
+    assert ask("/translate", json={**HELLO, "q": ["1234", "56789"]}).status_code == 413
     assert ask("/detect", data={"q": "123456789"}).status_code == 413
-    many = ask("/translate", data={"q": ["a"] * 104, "source": "en"})
-    assert (many.status_code, "103 fields" in many.text) == (400, True)
+    many = ask("/translate", json={**HELLO, "q": list("abcd")})
+    assert (many.status_code, many.json()["error"]) == (413, "4 texts; send at most 3 at once")
 
 
-def test_requests_of_a_minute(make_ask: Callable[..., Ask]) -> None:
-    ask = make_ask(requests_per_minute=2, characters_per_minute=20)
-    assert [ask("/translate", json=HELLO).status_code for _ in range(3)] == [200, 200, 429]
-    assert ask("/v2/translate", json={"text": "hi", "target_lang": "KO"}).json()["message"].startswith("more than 2 ")
+def test_questions_about_the_server_are_not_counted(make_ask: Callable[..., Ask]) -> None:
+    ask = make_ask(requests_per_minute=1)
     assert [ask("/health", "GET").status_code for _ in range(5)] == [200] * 5

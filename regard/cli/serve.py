@@ -2,36 +2,23 @@
 
 from __future__ import annotations
 
-import logging
 import os
-import sys
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping
+from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
 from regard.cli import options
 from regard.cli.app import app, is_quiet, say, setup_process, warn
-from regard.common.errors import UsageError
+from regard.common.errors import MissingExtra, UsageError
 from regard.common.lazy import needs_extra
 from regard.runtime.model import available_cores
 
-if TYPE_CHECKING:
-    from regard.serving.models import ServiceSettings
-    from regard.serving.server_settings import ServerSettings
-
-PACKAGES = (
-    "fastapi",
-    "uvicorn",
-    "prometheus_client",
-    "multipart",
-    "python_multipart",
-    "msgspec",
-    "starlette",
-    "h11",
-    "jinja2",
-)
+EXTRA = ("fastapi", "uvicorn", "prometheus_client", "python_multipart", "msgspec", "jinja2")
+PACKAGES = (*EXTRA, "multipart", "starlette", "h11")
 
 ModelLanguages = Annotated[
     list[str] | None, typer.Option(help="Languages of a model, such as ko,en; once for each model, in their order.")
@@ -52,6 +39,10 @@ ClusterAddress = Annotated[
     str | None, typer.Option(help="Serve on a Ray cluster: its HOST:PORT, or local: one on this machine.")
 ]
 LeastReplicas = Annotated[int, typer.Option(min=1, max=1024, help="With --cluster: replicas of the server, at least.")]
+MaxMemory = Annotated[
+    str | None,
+    typer.Option(help="Memory of a process, such as 2GB or 500MiB, above which another takes its place; Linux alone."),
+]
 MostReplicas = Annotated[
     int | None, typer.Option(min=1, max=1024, help="With --cluster: most replicas, as requests need them.")
 ]
@@ -65,7 +56,7 @@ def serve(
     languages: ModelLanguages = None,
     precision: FolderPrecision = "int8",
     threads: options.Threads = None,
-    processes: Annotated[int, typer.Option(min=1, max=64, help="Processes of each model, which share its file.")] = 1,
+    max_memory: MaxMemory = None,
     deadline: Annotated[float, typer.Option(help="Seconds that a request may take.")] = 20.0,
     queue: Annotated[int, typer.Option(min=1, max=10**7, help="Lines that may wait for a model.")] = 4096,
     char_limit: Annotated[int, typer.Option(min=0, help="Most characters of a request; 0: any.")] = 100_000,
@@ -91,45 +82,72 @@ def serve(
     The server loads changed models while it runs (also at SIGHUP). At SIGTERM and Ctrl-C it finishes open requests
     first. The bearer token of /metrics is read from the environment variable REGARD_METRICS_TOKEN.
     """
-    with needs_extra("serve", "the server", PACKAGES):
-        from regard.serving.models import ServiceSettings
-        from regard.serving.server import serve
-        from regard.serving.server_settings import LOOPBACK
+    from regard.serving.supervisor import LOOPBACK
 
     limits = {"char_limit": char_limit, "answer_limit": answer_limit, "deadline": deadline}
     rates = {"requests_per_minute": requests_per_minute, "characters_per_minute": characters_per_minute}
     switches = {"require_key": require_key, "page": page, "metrics": metrics, "log_texts": log_texts}
     lists = {"cors_origins": tuple(cors or ()), "hosts": tuple(allow_host or _names_of(host))}
     lists |= {"trusted_proxies": tuple(trusted_proxy or ()), "keep": options.kept_patterns(keep or ())}
-    settings = _server_settings(**limits, **rates, **switches, **lists, key_file=str(keys or ""))
+    rest = {"key_file": str(keys or ""), "metrics_token": os.environ.get("REGARD_METRICS_TOKEN", "")}
     if host not in LOOPBACK and not require_key:
         warn(f"anybody who reaches {host} may use this server; `require_key=True` asks for keys")
-    threads = threads or (1 if cluster is not None else available_cores())
-    running = ServiceSettings(precision, threads, queue, reload_seconds, answer_limit)
-    addresses, pairs = (host, port), _pairs(languages or (), models)
+    threads = threads or (1 if cluster is not None else max(1, available_cores()))
+    service = {"precision": precision, "threads": threads, "most_lines": queue, "reload_seconds": reload_seconds}
+    configuration = {
+        "models": list(map(str, models)),
+        "languages": languages or [],
+        "settings": limits | rates | switches | lists | rest,
+        "service": service | {"answer_limit": answer_limit},
+        "quiet": is_quiet(),
+    }
     if cluster is not None:
-        _serve_on_cluster(cluster, models, addresses, (running, settings), pairs, (replicas, max_replicas or replicas))
+        _serve_on_cluster(cluster, configuration, (host, port), (replicas, max_replicas or replicas))
         return
     if replicas > 1 or max_replicas is not None:
-        raise UsageError("--replicas, --max-replicas: only with --cluster; on one machine give --processes")
-    serve(models, host, port, running, settings, pairs, say)
+        raise UsageError("--replicas, --max-replicas: only with --cluster")
+    _serve_here(configuration, (host, port), _size(max_memory or "0"))
+
+
+def _serve_here(configuration: Mapping[str, Any], address: tuple[str, int], max_memory: int) -> None:
+    """Serve as the supervisor of other processes; this one imports nothing of the extra."""
+    from regard.serving.supervisor import serve
+
+    for package in EXTRA:
+        if find_spec(package) is None:
+            raise MissingExtra(package, "serve", "the server")
+    serve(configuration, *address, say, max_memory)
+
+
+def _size(text: str) -> int:
+    """Return bytes, from a text such as 2GB or 500MiB. Raises UsageError."""
+    match = re.fullmatch(r"(?P<count>[0-9]+(?:\.[0-9]+)?) ?(?:(?P<unit>[KMGT])(?P<binary>I?))?B?", text.upper())
+    if match is None:
+        raise UsageError(f"--max-memory {text}: wanted a size such as 2GB or 500MiB")
+    power = 1 + "KMGT".index(match["unit"]) if match["unit"] else 0
+    unit: int = (1024 if match["binary"] else 1000) ** power
+    return round(float(match["count"]) * unit)
 
 
 def _serve_on_cluster(
-    cluster: str,
-    models: Sequence[Path],
-    address: tuple[str, int],
-    settings: tuple[ServiceSettings, ServerSettings],
-    pairs: Sequence[tuple[str, str]],
-    least_and_most: tuple[int, int],
+    cluster: str, configuration: Mapping[str, Any], address: tuple[str, int], least_and_most: tuple[int, int]
 ) -> None:
-    from regard.serving.cluster.ray_serve import Replicas, serve_on_cluster
+    with needs_extra("serve", "the server", PACKAGES):
+        from regard.serving.cluster.ray_serve import Replicas, serve_on_cluster
+        from regard.serving.process_service import ServiceSettings
+        from regard.serving.server_settings import ServerSettings
+        from regard.serving.serving_process import parse_pairs
 
     least, most = least_and_most
     if most < least:
         raise UsageError(f"--max-replicas {most}: wanted at least {least}, the number of --replicas")
-    replicas = Replicas(least, most, settings[0].threads * settings[0].processes * len(models))
-    serve_on_cluster(cluster, models, *address, *settings, pairs, replicas, say)
+    models = [Path(model) for model in configuration["models"]]
+    settings = ServerSettings.parse(configuration["settings"], "regard serve")
+    service = ServiceSettings(**configuration["service"])
+    pairs, notes = parse_pairs(configuration["languages"], len(models))
+    say(*notes)
+    replicas = Replicas(least, most, service.threads * len(models))
+    serve_on_cluster(cluster, models, *address, service, settings, pairs, replicas, say)
 
 
 keys_app = typer.Typer(add_completion=False, help="API keys of a server, kept as hashes in a file.")
@@ -166,32 +184,11 @@ def revoke(file: KeyFileArgument, name: KeyName, debug: options.Debug = False) -
     revoke_key(file, name)
 
 
-def _server_settings(**values: Any) -> ServerSettings:
-    """Return the settings of the server, and set up its log."""
-    from regard.serving.server_settings import ServerSettings
-
-    level = logging.WARNING if is_quiet() else logging.INFO
-    logging.basicConfig(format="%(asctime)s %(message)s", level=level, stream=sys.stderr)
-    values["metrics_token"] = os.environ.get("REGARD_METRICS_TOKEN", "")
-    return ServerSettings.parse(values, "regard serve")
-
-
-def _pairs(languages: Sequence[str], models: Sequence[Path]) -> list[tuple[str, str]]:
-    from regard.data.languages import describe_codes, parse_languages
-
-    if len(languages) > len(models):
-        raise UsageError(f"--languages: given {len(languages)} times, for {len(models)} models; give it once for each")
-    parsed = [parse_languages(text, f"--languages {text}", captions="," not in text) for text in languages]
-    for text, pair in zip(languages, parsed, strict=True):
-        say(*describe_codes(text, pair))
-    return [item.pair for item in parsed]
-
-
 def _names_of(host: str) -> list[str]:
     """Return the names by which a server at an address may be called: also this machine's if it listens at all."""
     import socket
 
-    from regard.serving.server_settings import LOOPBACK
+    from regard.serving.supervisor import LOOPBACK
 
     every = [socket.gethostname()] if host in ("0.0.0.0", "::", "") else [host]
     return list(dict.fromkeys([*LOOPBACK, *every]))

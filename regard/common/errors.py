@@ -45,10 +45,11 @@ class RegardError(Exception):
             raise cls(*causes, *more)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _rebuild, (type(self), self.causes)  # pickled whole, whatever the subclass constructor takes
+        return rebuild, (type(self), self.causes)  # pickled whole, whatever the subclass constructor takes
 
 
-def _rebuild(kind: type[RegardError], causes: tuple[str, ...]) -> RegardError:
+def rebuild(kind: type[RegardError], causes: tuple[str, ...]) -> RegardError:
+    """Return an error of another process, of which kind and causes are known."""
     error = kind.__new__(kind)
     RegardError.__init__(error, *causes)
     return error

@@ -7,9 +7,9 @@ the results, or an error. A caller that closes the connection gives the call up.
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import os
-import signal
 import sys
 import threading
 import time
@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 
 from regard.common.errors import RegardError
 from regard.common.stopping import PATIENCE, check_stop, stop_event, stopped_by
+from regard.serving.child_process import BEAT_SECONDS, status_pipe
 
 
 class Folder(NamedTuple):
@@ -82,9 +83,10 @@ class RemoteModel:
 class PyTorchProcess:
     """The process of PyTorch as the serving process sees it; `start` asks for it, and may be called again."""
 
-    def __init__(self, address: str, key: bytes, start: Callable[[], None]) -> None:
+    def __init__(self, address: str, authkey: str, start: Callable[[], None]) -> None:
+        """`authkey`: hexadecimal digits of the key without which nobody may call."""
         self._address = address
-        self._key = key
+        self._key = bytes.fromhex(authkey)
         self._start = start
 
     def open(self, folder: Folder) -> RemoteModel:
@@ -158,11 +160,18 @@ def _watch(connection: Connection, stop: threading.Event) -> None:
 
 def main() -> None:
     """Answer calls until standard input ends, whose first line is the configuration."""
-    for name in ("SIGINT", "SIGTERM", "SIGHUP"):
-        if hasattr(signal, name):
-            signal.signal(getattr(signal, name), signal.SIG_IGN)
+    report = status_pipe()
     configuration = json.loads(sys.stdin.readline())
     with Listener(configuration["address"], authkey=bytes.fromhex(configuration["authkey"])) as listener:
         threading.Thread(target=serve_calls, args=(listener,), daemon=True).start()
+        threading.Thread(target=_beat, args=(report,), daemon=True).start()
+        report(ready=True)
         sys.stdin.read()
     os._exit(0)  # threads may be in the middle of a sentence that nobody waits for
+
+
+def _beat(report: Callable[..., None]) -> None:
+    """Say once a second that Python is not held up."""
+    for number in itertools.count():
+        report(beat=number)
+        time.sleep(BEAT_SECONDS)

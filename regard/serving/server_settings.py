@@ -8,8 +8,7 @@ from functools import cached_property
 from pydantic import Field, model_validator
 
 from regard.common.settings import COUNT, Settings
-
-LOOPBACK = ("localhost", "127.0.0.1", "::1")
+from regard.serving.supervisor import LOOPBACK
 
 
 class ServerSettings(Settings):

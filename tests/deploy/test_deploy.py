@@ -19,7 +19,8 @@ from typer.main import get_command
 
 import regard
 from regard.cli.app import app
-from regard.serving.server_settings import LOOPBACK, ServerSettings
+from regard.serving.server_settings import ServerSettings
+from regard.serving.supervisor import LOOPBACK
 
 ROOT = Path(__file__).parents[2]
 DEPLOY = ROOT / "deploy"

@@ -17,8 +17,9 @@ from fake import Ask, FakeService
 from limits import wait_until
 
 from regard.serving.application import create_app
-from regard.serving.server import listen, server_config
 from regard.serving.server_settings import ServerSettings
+from regard.serving.serving_process import server_config
+from regard.serving.supervisor import listen
 
 
 @pytest.fixture

@@ -18,7 +18,8 @@ from fake import FakeService
 from limits import wait_until
 from systems import posix
 
-from regard.serving import connections, server
+from regard.serving import connections
+from regard.serving import serving_process as server
 
 pytestmark = [pytest.mark.system, posix]  # other systems close connections in other ways
 HELLO = {"q": "hello", "source": "en", "target": "ko"}

@@ -39,7 +39,7 @@ def process(tmp_path: Path) -> Iterator[PyTorchProcess]:
         started.stdin.flush()
         running.append(started)
 
-    one = PyTorchProcess(address, key, start)
+    one = PyTorchProcess(address, key.hex(), start)
     one.running = running  # type: ignore[attr-defined]
     yield one
     for started in running:

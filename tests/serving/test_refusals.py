@@ -17,11 +17,11 @@ from typing import Any
 import httpx
 import uvicorn
 from fake import FakeService
+from regard.serving.server import listen, server_config
 from systems import posix
 
 from regard.serving.application import create_app
 from regard.serving.keys import ApiKey
-from regard.serving.server import listen, server_config
 from regard.serving.server_settings import ServerSettings
 
 RECORD = Path(__file__).with_name("refusals.jsonl")

@@ -19,7 +19,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
 from limits import wait_until
 from small import SENTENCES
@@ -63,36 +62,6 @@ class Running:
     def children(self) -> list[int]:
         pid = self.process.pid
         return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
-
-    @contextlib.contextmanager
-    def stopped_engines(self) -> Iterator[list[int]]:
-        """Stop the engines, so that requests wait, and let them go on afterwards."""
-        children = self.children()
-        try:
-            for child in children:
-                os.kill(child, signal.SIGSTOP)
-            yield children
-        finally:
-            for child in children:
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(child, signal.SIGCONT)
-
-    def wait_for_requests(self, count: int) -> None:
-        """Wait until so many requests are being answered, beside that for their number."""
-
-        def in_flight() -> float:
-            text = httpx.get(f"http://127.0.0.1:{self.port}/metrics", timeout=60).text
-            return float(re.findall(r"^regard_requests_in_flight ([\d.]+)$", text, re.MULTILINE)[0])
-
-        wait_until(lambda: in_flight() > count, f"{count} requests are being answered")
-
-    def is_closed(self) -> bool:
-        """Return whether nothing listens at the port."""
-        try:
-            socket.create_connection(("127.0.0.1", self.port), timeout=60).close()
-        except ConnectionError:
-            return True
-        return False
 
     def end(self, number: int = signal.SIGTERM) -> int:
         self.process.send_signal(number)
@@ -156,16 +125,6 @@ def test_pytorch_is_not_loaded(server: Running) -> None:
         assert "libtorch" not in Path(f"/proc/{pid}/maps").read_text()
 
 
-def test_a_killed_engine_loses_no_request(server: Running, expected: list[str]) -> None:
-    with concurrent.futures.ThreadPoolExecutor(8) as clients:
-        answers = [clients.submit(translated, server) for _ in range(40)]
-        with server.stopped_engines() as engines:
-            server.wait_for_requests(8)
-            os.kill(engines[0], signal.SIGKILL)
-        assert all(answer.result() == expected for answer in answers)
-    assert server.ask("/health")[0] == 200
-
-
 def test_a_client_that_leaves_amid_a_stream_disturbs_nobody(server: Running, expected: list[str]) -> None:
     for _ in range(10):
         with socket.create_connection(("127.0.0.1", server.port)) as connection:
@@ -205,34 +164,6 @@ def test_slow_connections_are_closed_and_keep_nobody_waiting(server: Running, ex
         with contextlib.suppress(ConnectionError):
             assert connection.recv(1000) == b""
         connection.close()
-
-
-@pytest.mark.parametrize("number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.slow)])
-def test_a_signal_lets_open_requests_be_finished(file: Path, expected: list[str], number: signal.Signals) -> None:
-    with running(str(file), "--languages", "ko,en", "--metrics") as server:
-        values = {"q": LINES * 15, "source": "ko", "target": "en"}
-        with concurrent.futures.ThreadPoolExecutor(8) as clients:
-            answers = [clients.submit(server.ask, "/translate", values) for _ in range(8)]
-            with server.stopped_engines() as children:
-                server.wait_for_requests(8)
-                server.process.send_signal(number)
-                wait_until(server.is_closed, "no connection is accepted any more")
-            status = server.ended()
-            for answer in answers:
-                code, content, _ = answer.result()
-                assert code == 200
-                assert content["translatedText"] == expected * 15
-        assert status == 128 + number
-        assert not [child for child in children if Path(f"/proc/{child}").exists()]
-        assert "Traceback" not in "".join(server.said)
-
-
-def test_engines_end_when_the_server_is_killed(file: Path) -> None:
-    with running(str(file)) as server:
-        children = server.children()
-        assert children
-        server.end(signal.SIGKILL)
-        wait_until(lambda: not any(Path(f"/proc/{child}").exists() for child in children), "the engines end")
 
 
 def test_a_changed_file_is_served_after_sighup(tmp_path: Path, file: Path) -> None:

@@ -169,9 +169,9 @@ def test_the_extra_serve_is_enough_for_it() -> None:
 import sys
 sys.modules.update(dict.fromkeys(("torch", "PIL", "fontTools", "sentencepiece", "safetensors")))  # none is installed
 from fake import FakeService
-from regard.serving import server
+from regard.serving import serving_process
 from regard.serving.server_settings import ServerSettings
-server.create_app(FakeService(), ServerSettings())
+serving_process.create_app(FakeService(), ServerSettings())
 """
     paths = os.pathsep.join((str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")))
     subprocess.run([sys.executable, "-c", code], check=True, env={**os.environ, "PYTHONPATH": paths}, timeout=60)

@@ -19,9 +19,9 @@ from regard.serving.application import create_app
 from regard.serving.cluster.cluster import LOCAL, cluster, cores_of
 from regard.serving.cluster.sent_model import SentFiles
 from regard.serving.models import Models, ServiceSettings
-from regard.serving.server import Say, listen
 from regard.serving.server_settings import ServerSettings
 from regard.serving.service import Pair
+from regard.serving.supervisor import Say, listen
 
 NAME = "regard"
 """Name of the application on the cluster; the same command replaces it, one replica after the other."""

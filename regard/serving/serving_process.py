@@ -1,0 +1,191 @@
+"""The serving process: the application, at the socket of its supervisor, until that says that it is to end."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import json
+import logging
+import math
+import os
+import socket
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import uvicorn
+
+from regard.common.errors import RegardError, UsageError
+from regard.serving.application import create_app
+from regard.serving.calls import LOG
+from regard.serving.child_process import BEAT_SECONDS, shared_socket, status_pipe
+from regard.serving.connections import Connections
+from regard.serving.deaths import CallTable
+from regard.serving.models import Models, ServiceSettings
+from regard.serving.pytorch_process import PyTorchProcess
+from regard.serving.security import HEAD_BYTES
+from regard.serving.server_settings import ServerSettings
+from regard.serving.service import Pair
+from regard.serving.supervisor import CONNECTIONS, GRACE_SECONDS
+
+_ACCEPTED = 32
+"""Connections that are taken at once, before any of those that wait too long is ended."""
+_FILES = 96
+"""Descriptors that are left for files and processes."""
+Report = Callable[..., None]
+
+
+def main() -> None:
+    """Serve as the first line of standard input says, until there are no more."""
+    sys.setswitchinterval(0.0005)  # a thread that computes lets others wait no longer
+    report = status_pipe()
+    try:
+        asyncio.run(serve(json.loads(sys.stdin.buffer.readline()), report))
+    except RegardError as problem:
+        report(error=[type(problem).__name__, *problem.causes])
+        sys.exit(1)
+    os._exit(0)  # threads may be in the middle of a sentence that nobody waits for
+
+
+async def serve(configuration: Mapping[str, Any], report: Report) -> None:
+    """Open the models and serve them. Raises RegardError for settings, and at the first start (`strict`) for models."""
+    level = logging.WARNING if configuration["quiet"] else logging.INFO
+    logging.basicConfig(format="%(asctime)s %(message)s", level=level, stream=sys.stderr)
+    settings = ServerSettings.parse(configuration["settings"], "regard serve")
+    paths, is_first = [Path(path) for path in configuration["models"]], configuration["strict"]
+    pairs, notes = parse_pairs(configuration["languages"], len(paths))
+    pytorch = PyTorchProcess(**configuration["pytorch"], start=lambda: report(pytorch=True))
+    service = Models(ServiceSettings(**configuration["service"]), lambda text: report(say=text), pytorch.open)
+    table = CallTable(Path(configuration["calls"]))
+    app = create_app(
+        service, settings, queue_depth=lambda: sum(lines for lines, _ in service.backlog.values()), calls=table
+    )
+    server = Server(server_config(app, settings), service, report)
+    loop = asyncio.get_running_loop()
+    loop.set_exception_handler(_RareErrors())
+    threading.Thread(target=_obey, args=(server, loop, settings.deadline), daemon=True).start()
+    beating = loop.create_task(_beat(report))
+    try:
+        await service.start(paths, pairs, is_first)
+        gc.freeze()  # what is there to the end need not be searched for garbage, while all others wait
+        for note in [*notes, *_descriptions(service)] if is_first else ():
+            report(say=note)
+        await server.serve([shared_socket(configuration["listener"])])
+    finally:
+        beating.cancel()
+        await service.close()
+
+
+class Server(uvicorn.Server):
+    """A server that says when it listens."""
+
+    def __init__(self, config: uvicorn.Config, service: Models, report: Report) -> None:
+        super().__init__(config)
+        self.service, self._report = service, report
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Begin to listen. The system may have more connections waiting than are taken at once (`backlog`)."""
+        await super().startup(sockets)
+        for listener in sockets or ():
+            listener.listen(CONNECTIONS)
+        self._report(ready=True)
+
+    def stop(self) -> None:
+        """Stop listening, and let what was begun be finished."""
+        self.service.drain()
+        self.should_exit = True
+
+
+def _obey(server: Server, loop: asyncio.AbstractEventLoop, deadline: float) -> None:
+    """Look for changed models at each line of standard input; end this process at its end, be the loop busy or not."""
+    for _ in sys.stdin.buffer:
+        asyncio.run_coroutine_threadsafe(server.service.reload(), loop)
+    if server.started:
+        loop.call_soon_threadsafe(server.stop)
+        time.sleep(deadline + GRACE_SECONDS)
+    os._exit(1)
+
+
+async def _beat(report: Report) -> None:
+    """Say once a second that the loop is not held up."""
+    number = 0
+    while True:
+        report(beat=number)
+        number += 1
+        await asyncio.sleep(BEAT_SECONDS)
+
+
+def _descriptions(service: Models) -> list[str]:
+    """Return a line about each model."""
+    lines = list[str]()
+    for model in service.models.values():
+        pairs = ", ".join(" → ".join(filter(None, pair)) for pair in model.pairs if any(pair))
+        facts = ", ".join([pairs or "languages unknown", *list(model.facts.values())[:2]])
+        lines.append(f"{model.name}: {model.kind} ({facts})")
+    return lines
+
+
+def parse_pairs(languages: Sequence[str], models: int) -> tuple[list[Pair], list[str]]:
+    """Return the languages of each model, from texts such as ko,en, and notes about them. Raises UsageError."""
+    from regard.data.languages import describe_codes, parse_languages  # late: most models name theirs
+
+    if len(languages) > models:
+        raise UsageError(f"--languages: given {len(languages)} times, for {models} models; give it once for each")
+    pairs, notes = list[Pair](), list[str]()
+    for text in languages:
+        parsed = parse_languages(text, f"--languages {text}", captions="," not in text)
+        pairs.append(parsed.pair)
+        notes += describe_codes(text, parsed)
+    return pairs, notes
+
+
+def server_config(app: Any, settings: ServerSettings) -> uvicorn.Config:
+    """Return how uvicorn runs the application."""
+    config = uvicorn.Config(
+        app,
+        http="h11",
+        ws="none",
+        lifespan="off",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,  # the application has the middleware for them: by itself uvicorn believes this machine
+        backlog=_ACCEPTED,
+        timeout_keep_alive=30,
+        timeout_graceful_shutdown=math.ceil(settings.deadline) + 1,
+        limit_concurrency=2 * CONNECTIONS,  # never reached: those that wait end before
+        h11_max_incomplete_event_size=HEAD_BYTES,
+    )
+    most, of_address = _most_connections(), settings.waiting_connections
+    Connections(most, of_address, settings.is_proxy, settings.write_timeout).attach(config)
+    return config
+
+
+def _most_connections() -> int:
+    """Return how many connections there are descriptors for, after having raised their number as far as is allowed."""
+    try:
+        import resource
+    except ImportError:  # Windows has no such limit
+        return CONNECTIONS
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = CONNECTIONS + _FILES if hard == resource.RLIM_INFINITY else min(CONNECTIONS + _FILES, hard)
+    if soft != resource.RLIM_INFINITY and soft < most:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+    return max(16, most - _FILES)
+
+
+class _RareErrors:
+    """Handler of errors that the event loop finds: those of the system are logged once a second at most."""
+
+    def __init__(self) -> None:
+        self._next = 0.0
+
+    def __call__(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        if not isinstance(problem := context.get("exception"), OSError):
+            loop.default_exception_handler(context)
+        elif loop.time() >= self._next:
+            self._next = loop.time() + 1
+            LOG.log(logging.ERROR, "%s: %s", context["message"], problem)

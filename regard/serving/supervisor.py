@@ -1,0 +1,233 @@
+"""The supervisor of a server: it keeps the listening socket open, and the processes running that answer.
+
+It is the process of the command, and imports the standard library alone: it stays small, and has nothing to die of.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import queue
+import secrets
+import signal
+import socket
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from regard.common import errors
+from regard.common.errors import UsageError, WorkerError
+from regard.common.processes import module_command
+from regard.serving.child_process import BEAT_SECONDS, ChildProcess, Clock, Events
+from regard.serving.deaths import CallTable
+
+if TYPE_CHECKING:
+    from regard.serving.unavailable import Unavailable
+
+LOOPBACK = ("localhost", "127.0.0.1", "::1")
+CONNECTIONS = 2048
+"""Connections that wait at the socket until they are accepted."""
+COMMANDS = (module_command("regard.serving.serving_process"), module_command("regard.serving.pytorch_process"))
+"""Commands of the serving process, and of the process that runs models by PyTorch, if any has to be."""
+GRACE_SECONDS = 5.0
+"""Seconds that the serving process may take to end, beyond the deadline of its calls."""
+Say = Callable[[str], None]
+
+
+def serve(
+    configuration: Mapping[str, Any],
+    host: str,
+    port: int,
+    say: Say = print,
+    max_memory: int = 0,
+    commands: Sequence[Sequence[str]] = COMMANDS,
+) -> None:
+    """Serve until SIGINT or SIGTERM, which is raised again at the end. `max_memory`: bytes of each process; 0: any.
+
+    Raises UsageError for the address, and the error of a process that cannot start.
+    """
+    if max_memory and not Path("/proc/self/statm").exists():
+        raise UsageError("`max_memory`: this system does not tell how much memory a process takes")
+    events: Events = queue.SimpleQueue()
+    with closing(listen(host, port)) as listener, _signals(events):
+        number = Supervisor(configuration, listener, events, say, max_memory, commands).run()
+    signal.raise_signal(number)
+
+
+class Supervisor:
+    """The serving process, the PyTorch process if one is wanted, and what becomes of them."""
+
+    def __init__(
+        self,
+        configuration: Mapping[str, Any],
+        listener: socket.socket,
+        events: Events,
+        say: Say = print,
+        max_memory: int = 0,
+        commands: Sequence[Sequence[str]] = COMMANDS,
+        clock: Clock = time.monotonic,
+    ) -> None:
+        self._configuration, self._listener, self._events = configuration, listener, events
+        self._say, self._max_memory, self._clock = say, max_memory, clock
+        self._serving = ChildProcess("the serving process", commands[0], events, clock)
+        self._pytorch = ChildProcess("the PyTorch process", commands[1], events, clock)
+        self._children = [self._serving]
+        self._seconds = configuration["settings"].get("deadline", 20.0) + GRACE_SECONDS
+        self._signal = 0
+        self._unavailable: Unavailable | None = None
+
+    def run(self) -> int:
+        """Keep the processes running until a signal comes. Returns its number."""
+        with tempfile.TemporaryDirectory(prefix="regard-") as folder:
+            calls, address = Path(folder, "calls"), Path(folder, "pytorch")
+            if os.name == "nt":
+                address = Path(rf"\\.\pipe\{address.parent.name}")
+            manager = {"address": str(address), "authkey": secrets.token_hex(32)}
+            configuration = {**self._configuration, "calls": str(calls), "pytorch": manager}
+            self._table = CallTable(calls)
+            try:
+                while not self._signal or self._serving.process is not None:
+                    if not self._signal:
+                        self._start(configuration)
+                    self._look_after()
+                    with suppress(queue.Empty):
+                        self._note(*self._events.get(timeout=self._seconds_to_wait()))
+            finally:
+                self._answer_unavailable(False)
+                for child in self._children:
+                    child.kill()
+                    child.wait()
+        return self._signal
+
+    def _start(self, configuration: Mapping[str, Any]) -> None:
+        """Start processes whose time has come."""
+        for child in self._children:
+            if child.process is not None or child.next_start > self._clock():
+                continue
+            try:
+                if child is self._serving:
+                    self._answer_unavailable(False)
+                    child.start({**configuration, "strict": not child.was_ready}, self._listener)
+                else:
+                    Path(configuration["pytorch"]["address"]).unlink(missing_ok=True)  # of one that has died
+                    child.start(configuration["pytorch"])
+            except OSError as problem:  # the system has no room for a process
+                if not child.was_ready:
+                    raise
+                self._say(f"{child.name} cannot be started again: {problem}")
+                child.note_end()
+
+    def _look_after(self) -> None:
+        """Kill processes that hang, and let those end that take too much memory; answer for one that is away."""
+        for child in self._children:
+            if child.is_overdue:
+                child.kill()
+            elif self._max_memory and not child.is_stopping and child.memory > self._max_memory:
+                self._say(f"{child.name} takes more memory than `max_memory` allows; another takes its place")
+                child.stop(self._seconds)
+        is_away = self._serving.process is None or self._serving.is_stopping
+        self._answer_unavailable(is_away and not self._signal)
+
+    def _seconds_to_wait(self) -> float:
+        starts = [child.next_start - self._clock() for child in self._children if child.process is None]
+        return max(0.0, min([BEAT_SECONDS, *starts]))
+
+    def _note(self, child: ChildProcess | None, message: Mapping[str, Any]) -> None:
+        """Note a signal, or what a process tells. Raises the error of one that cannot start."""
+        if child is None:
+            self._note_signal(message["signal"])
+            return
+        if not message:
+            self._note_end(child)
+        if "say" in message:
+            self._say(message["say"])
+        if "error" in message:
+            kind, *causes = message["error"]
+            if not child.was_ready:
+                raise errors.rebuild(getattr(errors, kind), tuple(causes))
+            self._say(f"{child.name} cannot be started again: {'; '.join(causes)}")
+        if "pytorch" in message and self._pytorch not in self._children:
+            self._children.append(self._pytorch)
+        if "ready" in message and child is self._serving and not child.was_ready:
+            address, port = self._listener.getsockname()[:2]
+            name = f"[{address}]" if ":" in address else address
+            self._say(f"listening at http://{name}:{port} (stop with Ctrl-C)")
+        child.note(message)
+
+    def _note_end(self, child: ChildProcess) -> None:
+        """Note that a process has ended. Raises WorkerError if it never was ready."""
+        is_death = not child.is_stopping
+        if child is self._serving:
+            self._table.note_end(is_death)
+        status = child.note_end()
+        if is_death and not self._signal:
+            if not child.was_ready:
+                raise WorkerError(f"{child.name} ended with status {status} before it was ready")
+            self._say(f"{child.name} has ended with status {status}; another is started")
+
+    def _note_signal(self, number: int) -> None:
+        """At SIGHUP look for changed models; else end what was begun, at a second signal nothing."""
+        if number == getattr(signal, "SIGHUP", None):
+            self._serving.tell("reload")
+            return
+        self._answer_unavailable(False)
+        self._listener.close()
+        if self._signal or not self._serving.is_ready:
+            self._serving.kill()
+        else:
+            self._serving.stop(self._seconds)
+        self._signal = self._signal or number
+
+    def _answer_unavailable(self, is_wanted: bool) -> None:
+        """Begin or cease to answer for the serving process."""
+        if is_wanted and self._unavailable is None:
+            from regard.serving.unavailable import Unavailable  # late: many servers never need it
+
+            self._unavailable = Unavailable(self._listener, self._retry_after)
+        elif not is_wanted and self._unavailable is not None:
+            self._unavailable.stop()
+            self._unavailable = None
+
+    def _retry_after(self) -> int:
+        return max(1, math.ceil(self._serving.next_start - self._clock()))
+
+
+@contextmanager
+def _signals(events: Events) -> Iterator[None]:
+    """Put signals among the events as long as the block runs."""
+
+    def note(number: int, _: Any) -> None:
+        events.put((None, {"signal": number}))
+
+    numbers = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
+    before = {number: signal.signal(number, note) for number in numbers}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """Bind and listen. Raises UsageError if that is not possible."""
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        listener = socket.socket(family, kind, protocol)
+    except OSError as problem:
+        raise UsageError(f"--host {host}: not an address of this machine ({problem.strerror or problem})") from None
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(address)
+        listener.listen(CONNECTIONS)
+    except OSError as problem:
+        listener.close()
+        raise UsageError(
+            f"{host}:{port}: cannot listen there ({problem.strerror or problem}); choose another --port"
+        ) from None
+    listener.setblocking(False)
+    return listener

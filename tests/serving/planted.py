@@ -1,0 +1,75 @@
+"""A server whose service harms its process: `python planted.py MEMORY` supervises it, and is its serving process, too.
+
+A line is translated as by the fake service, unless it names a harm.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from fake import FakeService
+
+from regard.common.errors import ModelFolderError
+from regard.serving import supervisor
+
+
+class PlantedService(FakeService):
+    """Its "models" are files that it does not read."""
+
+    def __init__(self, _: Any, log: Any) -> None:
+        super().__init__()
+        self.log, self.kept, self.backlog = log, bytearray(), dict[str, tuple[int, int]]()
+
+    async def start(self, paths: Sequence[Path], _: Any, strict: bool) -> None:
+        for path in paths:
+            if not path.exists():
+                self.log(f"{path} is away")
+                if strict:
+                    raise ModelFolderError(f"{path}: there is none", "and another cause")
+
+    async def close(self) -> None:
+        pass
+
+    def drain(self) -> None:
+        self.is_ready = False
+
+    async def _trouble(self, line: str) -> None:
+        harm, _, value = line.partition(" ")
+        if harm == "poison":
+            os.kill(os.getpid(), signal.SIGKILL)
+        elif harm == "hang":
+            threading.Event().wait()
+        elif harm == "grow":
+            self.kept = bytearray(b"x") * (700 << 20)
+        elif harm == "wait":  # until there is a file of this name
+            Path(f"{value}.begun").touch()
+            while not Path(value).exists():
+                await asyncio.sleep(0.01)
+        await super()._trouble(line)
+
+
+def main() -> None:
+    if sys.argv[1] == "child":
+        from regard.serving import serving_process
+
+        serving_process.ProcessService = PlantedService  # type: ignore[assignment, misc]
+        serving_process.main()
+        return
+    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
+    settings = {"deadline": 60.0, "char_limit": 0}
+    configuration = {"models": sys.argv[2:], "languages": [], "settings": settings, "service": {}, "quiet": True}
+    command = [sys.executable, __file__, "child"]
+    supervisor.serve(
+        configuration, "127.0.0.1", 0, lambda text: print(text, file=sys.stderr), int(sys.argv[1]), (command, command)
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,159 @@
+"""The table of open calls: deaths are counted for those that were open, and forgotten for those that were answered."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from limits import wait_until_async
+from regard.serving.noted_calls import NotedCalls
+
+from regard.common.errors import RegardError
+from regard.serving import deaths
+from regard.serving.deaths import CallTable
+
+POISON, NEIGHBOUR, OTHER = (bytes([number]) * deaths.DIGEST_BYTES for number in (1, 2, 3))
+
+
+class Processes:
+    """One process after the other, with a table each over the same file."""
+
+    def __init__(self, folder: Path) -> None:
+        self.path, self.now = folder / "calls", 1000.0
+        self.supervisor = self.begin()
+        self.table = self.begin()
+
+    def begin(self) -> CallTable:
+        return CallTable(self.path, lambda: self.now)
+
+    def die(self, is_death: bool = True) -> None:
+        self.supervisor.note_end(is_death)
+        self.table = self.begin()
+
+    def is_refused(self, digest: bytes) -> bool:
+        try:
+            self.table.begin(digest)
+        except RegardError:
+            return True
+        self.table.end(digest, completed=False)
+        return False
+
+
+@pytest.fixture
+def processes(tmp_path: Path) -> Processes:
+    return Processes(tmp_path)
+
+
+def test_a_call_that_was_open_at_three_deaths_is_refused_for_ten_minutes(processes: Processes) -> None:
+    for _ in range(3):
+        for digest in (NEIGHBOUR, POISON):
+            processes.table.begin(digest)
+        processes.table.end(NEIGHBOUR, completed=True)
+        processes.die()
+    assert (processes.is_refused(POISON), processes.is_refused(NEIGHBOUR)) == (True, False)
+    processes.die(is_death=False)
+    processes.now += deaths.REFUSED_SECONDS - 1
+    assert processes.is_refused(POISON)
+    processes.now += 1
+    assert not processes.is_refused(POISON)
+
+
+def test_an_answer_makes_deaths_forgotten(processes: Processes) -> None:
+    for _ in range(5):
+        processes.table.begin(POISON)
+        processes.die()
+        processes.table.begin(POISON)
+        processes.table.end(POISON, completed=True)
+    assert not processes.is_refused(POISON)
+
+
+def test_who_was_open_with_a_poison_is_not_taken_for_one(processes: Processes) -> None:
+    """After two deaths the two are taken one after the other, so that only one of them is open at the third."""
+    entered, released = list[bytes](), asyncio.Event()
+
+    async def application(_: Any, receive: Any, send: Any) -> None:
+        entered.append((await receive())["body"])
+        await (asyncio.Event() if entered[-1] == b"poison" else released).wait()
+        await send({"type": "http.response.body"})
+
+    def call(body: bytes) -> asyncio.Task[None]:
+        async def receive() -> Any:
+            return {"type": "http.request", "body": body}
+
+        async def send(_: Any) -> None:
+            pass
+
+        scope = {"type": "http", "method": "POST", "raw_path": b"/translate", "query_string": b""}
+        return asyncio.create_task(noted(scope, receive, send))
+
+    async def run() -> None:
+        nonlocal noted
+        for death in range(3):
+            entered.clear()
+            released.clear()
+            noted = NotedCalls(application, processes.table)
+            calls = [call(body) for body in (b"neighbour", b"poison", b"other%d" % death)]
+            count = 3 if death < 2 else 2
+            await wait_until_async(partial(lambda count: len(entered) == count, count), "those that can are open")
+            if death == 2:
+                assert b"poison" not in entered
+                released.set()
+                await wait_until_async(lambda: b"poison" in entered, "it comes after the neighbour")
+            processes.die()
+            for task in calls:
+                task.cancel()
+            await asyncio.gather(*calls, return_exceptions=True)
+        noted = NotedCalls(application, processes.table)
+        await call(b"neighbour")
+        with pytest.raises(RegardError, match="ended 3 times"):
+            await call(b"poison")
+
+    noted = NotedCalls(application, processes.table)
+    asyncio.run(run())
+
+
+def test_an_end_that_was_wanted_counts_no_death(processes: Processes) -> None:
+    for _ in range(4):
+        processes.table.begin(POISON)
+        processes.die(is_death=False)
+    assert not processes.is_refused(POISON)
+
+
+def test_equal_calls_are_open_until_the_last_has_ended(processes: Processes) -> None:
+    for _ in range(3):
+        processes.table.begin(POISON)
+        processes.table.begin(POISON)
+        processes.table.end(POISON, completed=False)
+        processes.die()
+    assert processes.is_refused(POISON)
+
+
+def test_more_calls_than_there_are_rows(processes: Processes, monkeypatch: pytest.MonkeyPatch) -> None:
+    digests = [number.to_bytes(deaths.DIGEST_BYTES, "big") for number in range(1, 10_001)]
+    for _ in range(3):
+        for digest in digests:
+            if not processes.is_refused(digest):
+                processes.table.begin(digest)
+        processes.die()
+    assert processes.is_refused(digests[0])
+    assert not processes.is_refused(digests[-1])
+
+
+def test_a_table_that_a_death_has_torn_does_no_harm(processes: Processes) -> None:
+    """Whatever bytes are in it, it is read, and calls are taken and refused as before."""
+    drawn = random.Random(1)
+    for _ in range(20):
+        size = processes.path.stat().st_size
+        with processes.path.open("r+b") as file:
+            file.seek(drawn.randrange(size - 1000))
+            file.write(drawn.randbytes(1000))
+        processes.die()
+        assert not processes.is_refused(POISON)
+    for _ in range(3):
+        processes.table.begin(POISON)
+        processes.die()
+    assert processes.is_refused(POISON)

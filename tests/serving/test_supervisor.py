@@ -1,0 +1,331 @@
+"""The supervisor: processes that die, hang, grow and are told to end, with children that do so when a test says it."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import queue
+import re
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from limits import wait_until
+from systems import linux, posix
+
+from regard.common.errors import UsageError, WorkerError
+from regard.serving import child_process
+from regard.serving.child_process import ChildProcess, Events
+from regard.serving.supervisor import Supervisor, listen, serve
+from regard.serving.unavailable import Unavailable
+
+pytestmark = [pytest.mark.system, posix]
+PLANTED = str(Path(__file__).with_name("planted.py"))
+
+
+class Running:
+    """A planted server in a process of its own."""
+
+    def __init__(self, folder: Path, *models: str, max_memory: int = 0) -> None:
+        command = [sys.executable, PLANTED, str(max_memory), *models]
+        self.folder = folder
+        self.process = subprocess.Popen(command, cwd=folder, stderr=subprocess.PIPE, text=True)
+        self.lines = list[str]()
+        self.reader = threading.Thread(target=self._read)
+        self.reader.start()
+        wait_until(lambda: "listening at" in self.text or self.process.poll() is not None, "the server starts")
+        self.port = int(re.findall(r"listening at http://127.0.0.1:(\d+)", self.text)[0])
+
+    def _read(self) -> None:
+        assert self.process.stderr is not None
+        with self.process.stderr as lines:
+            self.lines.extend(lines)
+
+    @property
+    def text(self) -> str:
+        return "".join(self.lines)
+
+    def post(self, *texts: str) -> httpx.Response:
+        """Ask in any way that tells a serving process that died from one that refuses."""
+        asked = {"q": list(texts), "source": "en", "target": "ko"}
+        return httpx.post(f"http://127.0.0.1:{self.port}/translate", json=asked, timeout=60)
+
+    def answer(self, *texts: str) -> list[str]:
+        """Ask until there is an answer, as clients do whose connection was lost."""
+        while True:
+            with contextlib.suppress(httpx.TransportError):
+                answer = self.post(*texts)
+                assert answer.status_code == 200, answer.text
+                translated: list[str] = answer.json()["translatedText"]
+                return translated
+
+    def wait_for(self, name: str) -> None:
+        """Wait until a call that waits for this file is open."""
+        begun = self.folder / f"{name}.begun"
+        wait_until(begun.exists, "the call is open")
+        begun.unlink()
+
+    @property
+    def serving(self) -> int:
+        """The serving process, as soon as there is one."""
+        path = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children")
+        return int(wait_until(lambda: path.read_text().split(), "there is a serving process")[0])
+
+    def kill_serving(self) -> None:
+        serving = self.serving
+        os.kill(serving, signal.SIGKILL)
+        wait_until(lambda: self.serving != serving, "there is another one")
+
+    def is_closed(self) -> bool:
+        try:
+            socket.create_connection(("127.0.0.1", self.port), timeout=60).close()
+        except ConnectionError:
+            return True
+        return False
+
+    def ended(self) -> int:
+        """Wait for the end; return the exit status."""
+        status = self.process.wait(60)
+        self.reader.join(60)
+        return status
+
+
+@contextlib.contextmanager
+def running(folder: Path, *models: str, max_memory: int = 0) -> Iterator[Running]:
+    server = Running(folder, *models, max_memory=max_memory)
+    try:
+        yield server
+    finally:
+        server.process.terminate()
+        server.ended()
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    with running(tmp_path_factory.mktemp("server")) as started:
+        yield started
+
+
+@linux
+def test_a_killed_serving_process_is_back_and_mixes_up_no_answer(server: Running) -> None:
+    is_over = threading.Event()
+
+    def ask(client: int) -> int:
+        number = 0
+        while not is_over.is_set() or number < 3:
+            texts = [f"text {client} of {number}", f"more of {client}"]
+            assert server.answer(*texts) == [text.upper() for text in texts]
+            number += 1
+        return number
+
+    with ThreadPoolExecutor(8) as clients:
+        counts = [clients.submit(ask, client) for client in range(8)]
+        for _ in range(5):
+            server.kill_serving()
+            assert server.answer("hello") == ["HELLO"]
+        is_over.set()
+        assert all(count.result() >= 3 for count in counts)
+
+
+@linux
+def test_a_poisonous_call_ends_the_service_three_times_and_no_more(server: Running) -> None:
+    before = server.text.count("has ended")
+    for _ in range(3):
+        with ThreadPoolExecutor(1) as client:
+            beside = client.submit(server.post, "wait go")
+            server.wait_for("go")
+            for answer in (lambda: server.post("poison"), beside.result):
+                with pytest.raises(httpx.TransportError):
+                    answer()
+        (server.folder / "go").touch()
+        assert server.answer("wait go") == ["WAIT GO"], "asked again, the neighbour is answered"
+        (server.folder / "go").unlink()
+        server.wait_for("go")
+    for _ in range(5):
+        refused = server.post("poison")
+        assert refused.status_code == 503
+        assert "ended 3 times while it answered this" in refused.json()["error"]
+        assert server.answer("hello") == ["HELLO"]
+    assert server.text.count("has ended") == before + 3
+
+
+@linux
+def test_a_process_that_takes_too_much_memory_is_replaced(tmp_path: Path) -> None:
+    with running(tmp_path, max_memory=600 << 20) as server, ThreadPoolExecutor(1) as client:
+        before = server.serving
+        open_call = client.submit(server.post, "wait go")
+        server.wait_for("go")
+        assert server.answer("grow") == ["GROW"]
+        refused = wait_until(lambda: (answer := server.post("hello")).status_code == 503 and answer, "it is full")
+        assert refused.headers["Retry-After"] == "1"
+        assert httpx.get(f"http://127.0.0.1:{server.port}/health").status_code == 200
+        (tmp_path / "go").touch()
+        assert open_call.result().json() == {"translatedText": ["WAIT GO"]}, "what was begun is finished"
+        wait_until(lambda: server.serving != before, "another process takes its place")
+        wait_until(lambda: server.post("hello").status_code == 200, "it answers")
+        assert "more memory" in server.text
+
+
+def test_a_signal_lets_open_calls_be_finished(tmp_path: Path) -> None:
+    with running(tmp_path) as server, ThreadPoolExecutor(1) as client:
+        answer = client.submit(server.post, "wait go")
+        server.wait_for("go")
+        server.process.send_signal(signal.SIGTERM)
+        wait_until(server.is_closed, "no connection is accepted any more")
+        (tmp_path / "go").touch()
+        assert answer.result().json() == {"translatedText": ["WAIT GO"]}
+        assert server.ended() == 128 + signal.SIGTERM
+        assert "Traceback" not in server.text
+
+
+def test_a_second_signal_ends_everything_at_once(tmp_path: Path) -> None:
+    with running(tmp_path) as server, ThreadPoolExecutor(1) as client:
+        answer = client.submit(server.post, "wait never")
+        server.wait_for("never")
+        server.process.send_signal(signal.SIGINT)
+        wait_until(server.is_closed, "no connection is accepted any more")
+        server.process.send_signal(signal.SIGINT)
+        with pytest.raises(httpx.TransportError):
+            answer.result()
+        assert server.ended() == -signal.SIGINT, "as Python ends at Ctrl-C"
+
+
+@linux
+def test_the_serving_process_ends_with_its_supervisor(tmp_path: Path) -> None:
+    with running(tmp_path) as server:
+        serving = server.serving
+        server.process.kill()
+        wait_until(lambda: not Path(f"/proc/{serving}").exists(), "it ends, too")
+        assert server.is_closed()
+
+
+def test_models_that_are_away(tmp_path: Path) -> None:
+    """At the first start they are its error; later the others are served without them."""
+    configuration = {"models": [str(tmp_path / "no")], "languages": [], "settings": {}, "service": {}, "quiet": True}
+    command = [sys.executable, PLANTED, "child"]
+    with pytest.raises(Exception, match="there is none\nand another cause") as caught:
+        serve(configuration, "127.0.0.1", 0, str, commands=(command, command))
+    assert type(caught.value).__name__ == "ModelFolderError"
+    path = tmp_path / "model"
+    path.touch()
+    with running(tmp_path, str(path)) as server:
+        path.unlink()
+        with contextlib.suppress(httpx.TransportError):
+            server.post("poison")
+        assert server.answer("hello") == ["HELLO"]
+        wait_until(lambda: f"{path} is away" in server.text, "it is said")
+
+
+# --- processes without a server
+
+STUB = """
+import json, sys, time
+from pathlib import Path
+configuration = json.loads(sys.stdin.readline())
+folder = Path({folder!r})
+number = len(list(folder.glob("{name}-*")))
+(folder / f"{name}-{{number}}").write_text(json.dumps(configuration))
+def report(**message): print(json.dumps(message), flush=True)
+{code}
+sys.stdin.read()
+"""
+
+
+@contextlib.contextmanager
+def supervised(folder: Path, serving: str, pytorch: str = "") -> Iterator[tuple[int, list[str]]]:
+    """Supervise stubs that run this code; yield the port, and what the supervisor says."""
+    commands = [
+        [sys.executable, "-c", STUB.format(folder=str(folder), name=name, code=code)]
+        for name, code in (("serving", serving), ("pytorch", pytorch))
+    ]
+    events: Events = queue.SimpleQueue()
+    lines = list[str]()
+    with contextlib.closing(listen("127.0.0.1", 0)) as listener, ThreadPoolExecutor(1) as thread:
+        port = listener.getsockname()[1]
+        number = thread.submit(Supervisor({"settings": {}}, listener, events, lines.append, 0, commands).run)
+        try:
+            yield port, lines
+        finally:
+            events.put((None, {"signal": signal.SIGTERM}))
+            events.put((None, {"signal": signal.SIGTERM}))
+            assert number.exception(60) or number.result() == signal.SIGTERM
+        if (problem := number.exception()) is not None:
+            raise problem
+
+
+def test_a_process_that_hangs_is_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(child_process, "_SILENT_SECONDS", 0.3)
+    with supervised(tmp_path, "report(ready=True); report(beat=1)") as (_, lines):
+        wait_until((tmp_path / "serving-2").exists, "two have been replaced")
+    assert "has ended with status -9; another is started" in lines[1]
+
+
+def test_while_a_process_cannot_start_the_supervisor_answers(tmp_path: Path) -> None:
+    code = "report(ready=True) if number == 0 else None\nsys.exit(3)"
+    with supervised(tmp_path, code) as (port, _):
+        address = f"http://127.0.0.1:{port}"
+        assert httpx.get(f"{address}/health", timeout=60).json() == {"status": "ok"}
+        answer = httpx.post(f"{address}/translate", json={"q": "x" * 200_000}, timeout=60)
+        wait_until((tmp_path / "serving-3").exists, "it is started again and again")
+    assert answer.status_code == 503
+    assert int(answer.headers["Retry-After"]) in range(1, 61)
+    assert answer.json().keys() >= {"error", "message", "title", "status", "detail"}
+
+
+def test_a_process_that_was_never_ready_is_an_error() -> None:
+    commands = [[sys.executable, "-c", "raise SystemExit(3)"]] * 2
+    with pytest.raises(WorkerError, match="ended with status 3 before it was ready"):
+        serve({"settings": {}}, "127.0.0.1", 0, commands=commands)
+
+
+def test_a_pytorch_process_is_started_when_it_is_wanted_and_again_when_it_dies(tmp_path: Path) -> None:
+    serving = "report(ready=True); report(beat=1); report(pytorch=True); report(pytorch=True)"
+    pytorch = "report(ready=True); report(beat=1)\nif number == 0: sys.exit(1)"
+    with supervised(tmp_path, serving, pytorch) as (_, lines):
+        wait_until((tmp_path / "pytorch-1").exists, "it is started twice")
+        first = json.loads(wait_until((tmp_path / "serving-0").read_text, "the configuration is there"))
+        wait_until((tmp_path / "pytorch-1").read_text, "it has its configuration")
+    assert json.loads((tmp_path / "pytorch-1").read_text()) == first["pytorch"]
+    assert not (tmp_path / "serving-1").exists()
+    assert "the PyTorch process has ended with status 1; another is started" in lines
+
+
+def test_pauses_double_up_to_a_minute_for_deaths_in_a_row() -> None:
+    now, events = [0.0], queue.SimpleQueue[Any]()
+    child = ChildProcess("it", [], events, lambda: now[0])
+
+    def pause() -> float:
+        child.note_end()
+        return child.next_start - now[0]
+
+    child.note({"ready": True})
+    assert [pause() for _ in range(9)] == [0, 1, 2, 4, 8, 16, 32, 60, 60]
+    child.note({"ready": True})
+    assert [pause() for _ in range(3)] == [0, 1, 2]
+
+
+def test_clients_that_send_nothing_keep_nobody_from_the_503() -> None:
+    with contextlib.closing(listen("127.0.0.1", 0)) as listener:
+        address = listener.getsockname()
+        unavailable = Unavailable(listener, lambda: 37)
+        silent = [socket.create_connection(address) for _ in range(50)]
+        answer = httpx.get(f"http://127.0.0.1:{address[1]}/ready", timeout=60)
+        assert (answer.status_code, answer.headers["Retry-After"]) == (503, "37")
+        unavailable.stop()
+        for connection in silent:
+            connection.close()
+
+
+def test_memory_is_limited_where_it_can_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Path, "exists", lambda _: False)
+    with pytest.raises(UsageError, match="max_memory"):
+        serve({}, "127.0.0.1", 0, max_memory=1)

@@ -33,11 +33,12 @@ FLOORS: dict[str, int] = {
     "learn": 10,
     "cli": 11,
     "pipe": 12,
+    "supervise": 12,
 }
 WINGS: dict[str, set[str]] = {
     "explain": {"comparison", "serving", "learn"},
     "comparison": {"learn"},
-    "serving": set(),
+    "serving": {"supervise"},
     "learn": set(),
 }
 """Rooms that could be packages of their own, and what else may import them, beside the command line."""

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
+import sys
+import tempfile
 from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
@@ -15,6 +18,7 @@ from regard.cli import options
 from regard.cli.app import app, is_quiet, say, setup_process, warn
 from regard.common.errors import MissingExtra, UsageError
 from regard.common.lazy import needs_extra
+from regard.common.processes import module_command
 from regard.runtime.model import available_cores
 
 EXTRA = ("fastapi", "uvicorn", "prometheus_client", "python_multipart", "msgspec", "jinja2")
@@ -110,13 +114,26 @@ def serve(
 
 
 def _serve_here(configuration: Mapping[str, Any], address: tuple[str, int], max_memory: int) -> None:
-    """Serve as the supervisor of other processes; this one imports nothing of the extra."""
-    from regard.serving.supervisor import serve
+    """Supervise the processes that serve; this one imports nothing of the extra.
 
+    It becomes one that has not even read options (`regard.supervise`), unless it runs on Windows, which cannot do that.
+    """
     for package in EXTRA:
         if find_spec(package) is None:
             raise MissingExtra(package, "serve", "the server")
-    serve(configuration, *address, say, max_memory)
+    if os.name == "nt":
+        from regard.serving.supervisor import serve
+
+        serve(configuration, *address, say, max_memory)
+        return
+    host, port = address
+    arguments = {"configuration": configuration, "host": host, "port": port, "max_memory": max_memory}
+    with tempfile.TemporaryFile() as file:  # not on the command line, which others can see
+        file.write(json.dumps(arguments).encode())
+        file.seek(0)
+        os.set_inheritable(file.fileno(), True)
+        command = module_command("regard.supervise", str(file.fileno()), "regard", *sys.argv[1:])
+        os.execv(command[0], command)
 
 
 def _size(text: str) -> int:
@@ -134,7 +151,7 @@ def _serve_on_cluster(
 ) -> None:
     with needs_extra("serve", "the server", PACKAGES):
         from regard.serving.cluster.ray_serve import Replicas, serve_on_cluster
-        from regard.serving.process_service import ServiceSettings
+        from regard.serving.models import ServiceSettings
         from regard.serving.server_settings import ServerSettings
         from regard.serving.serving_process import parse_pairs
 

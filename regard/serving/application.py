@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 from fastapi import FastAPI
@@ -28,7 +29,6 @@ from regard.serving.libretranslate import libretranslate
 from regard.serving.limits import Limits
 from regard.serving.metrics import Metrics
 from regard.serving.models import Models
-from regard.serving.page import render_server_page
 from regard.serving.security import RequestLog
 from regard.serving.server_settings import ServerSettings
 
@@ -101,27 +101,34 @@ def _add_page(app: FastAPI) -> None:
 
     Browsers may keep the page, and ask each time whether it is still the same.
     """
-    page = render_server_page()
-    content = page.html.encode()
-    forms = {"": content, "gzip": gzip.compress(content)}  # once, not for each who asks
-    tag = f'"{hashlib.sha256(content).hexdigest()[:32]}"'
-    headers = {
-        "Content-Security-Policy": page.policy,
-        "Vary": "Accept-Encoding",
-        "Cache-Control": "no-cache",
-        "ETag": tag,
-        "Cross-Origin-Opener-Policy": "same-origin",
-        "Permissions-Policy": "camera=(), microphone=(), geolocation=()",
-    }
 
     @app.api_route("/", methods=["GET", "HEAD"], include_in_schema=False)
     async def front(request: Request) -> Response:
         """Send the page that translates."""
-        if tag in request.headers.get("if-none-match", ""):
+        forms, headers = _page()
+        if headers["ETag"] in request.headers.get("if-none-match", ""):
             return Response(status_code=304, headers=headers)
         encoding = "gzip" if "gzip" in request.headers.get("accept-encoding", "") else ""
         encoded = {"Content-Encoding": encoding} if encoding else {}
         return Response(forms[encoding], headers=headers | encoded, media_type="text/html; charset=utf-8")
+
+
+@cache
+def _page() -> tuple[dict[str, bytes], dict[str, str]]:
+    """Return the page, as it is and compressed, and its headers: made when it is first asked for, since a server has to start at once."""
+    from regard.serving.page import render_server_page
+
+    page = render_server_page()
+    content = page.html.encode()
+    headers = {
+        "Content-Security-Policy": page.policy,
+        "Vary": "Accept-Encoding",
+        "Cache-Control": "no-cache",
+        "ETag": f'"{hashlib.sha256(content).hexdigest()[:32]}"',
+        "Cross-Origin-Opener-Policy": "same-origin",
+        "Permissions-Policy": "camera=(), microphone=(), geolocation=()",
+    }
+    return {"": content, "gzip": gzip.compress(content)}, headers
 
 
 async def _spec(request: Request) -> Response:

@@ -126,7 +126,7 @@ class Supervisor:
             if child.is_overdue:
                 child.kill()
             elif self._max_memory and not child.is_stopping and child.memory > self._max_memory:
-                self._say(f"{child.name} takes more memory than `max_memory` allows; another takes its place")
+                self._say(f"{child.name} takes more memory than it may; another takes its place")
                 child.stop(self._seconds)
         is_away = self._serving.process is None or self._serving.is_stopping
         self._answer_unavailable(is_away and not self._signal)

@@ -169,9 +169,10 @@ def test_the_extra_serve_is_enough_for_it() -> None:
 import sys
 sys.modules.update(dict.fromkeys(("torch", "PIL", "fontTools", "sentencepiece", "safetensors")))  # none is installed
 from fake import FakeService
-from regard.serving import serving_process
+from regard.serving import application, serving_process
 from regard.serving.server_settings import ServerSettings
 serving_process.create_app(FakeService(), ServerSettings())
+application._page()
 """
     paths = os.pathsep.join((str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")))
     subprocess.run([sys.executable, "-c", code], check=True, env={**os.environ, "PYTHONPATH": paths}, timeout=60)

@@ -115,7 +115,10 @@ def _add_page(app: FastAPI) -> None:
 
 @cache
 def _page() -> tuple[dict[str, bytes], dict[str, str]]:
-    """Return the page, as it is and compressed, and its headers: made when it is first asked for, since a server has to start at once."""
+    """Return the page, as it is and compressed, and its headers.
+
+    It is made when it is first asked for, since a server has to start at once.
+    """
     from regard.serving.page import render_server_page
 
     page = render_server_page()

@@ -6,17 +6,17 @@ import asyncio
 import contextlib
 import threading
 import time
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 
 from regard.common.errors import ModelFolderError, RegardError, UsageError
 from regard.common.reading import is_runtime_file
-from regard.common.stopping import Stopped, stopped_by
+from regard.common.stopping import Stopped, check_stop, stopped_by
 from regard.data.language_id import LanguageId
 from regard.pipeline.runtime_translator import RuntimeTranslator
 from regard.serving.backlog import Backlog
@@ -45,7 +45,6 @@ _SHORT_CALLS, _LONG_CALLS = 128, 4
 """Calls that are open in threads at the same time; further ones wait."""
 _PATIENCE = 5.0
 """Seconds after which a model that says nothing is believed to be as it was."""
-R = TypeVar("R")
 Log = Callable[[str], None]
 
 
@@ -135,12 +134,13 @@ class Models:
         if host.model is None:
             return
         try:
-            await self._in_thread(self._short, _PATIENCE, host.model.check)
+            with _giving_up(_PATIENCE) as stop:
+                await _in_thread(self._short, _PATIENCE, stop, host.model.check)
             host.is_whole = True
+        except DeadlineExceeded:
+            pass
         except RegardError:
             host.is_whole = False
-        except asyncio.TimeoutError:
-            pass
 
     @property
     def models(self) -> Mapping[str, ServedModel]:
@@ -203,20 +203,8 @@ class Models:
         host = self._host(name, method)
         host.backlog.admit(*size, deadline)
         pool = self._long if is_large or size[1] > LONG else self._short
-        with host.backlog.holding(*size):
-            try:
-                return await self._in_thread(pool, deadline, getattr(host.model, method), *arguments)
-            except asyncio.TimeoutError:
-                raise DeadlineExceeded(deadline) from None
-
-    async def _in_thread(self, pool: ThreadPoolExecutor, seconds: float, work: Callable[..., R], *arguments: Any) -> R:
-        """Do something in a thread of a pool, and give it up after some seconds, or if this is cancelled."""
-        stop = threading.Event()
-        call = asyncio.get_running_loop().run_in_executor(pool, _stoppable, stop, work, *arguments)
-        try:
-            return await asyncio.wait_for(call, seconds)
-        finally:
-            stop.set()
+        with host.backlog.holding(*size), _giving_up(deadline) as stop:
+            return await _in_thread(pool, deadline, stop, getattr(host.model, method), *arguments)
 
     async def stream(
         self, model: str, text: str, request: TextRequest, deadline: float
@@ -226,35 +214,10 @@ class Models:
         size = _size([text])
         host.backlog.admit(*size, deadline)
         ends = time.monotonic() + deadline
-        loop = asyncio.get_running_loop()
-        parts = asyncio.Queue[tuple[int, str] | ServedText | BaseException | None]()
-        stop = threading.Event()
-
-        def send(part: Any) -> None:
-            with contextlib.suppress(RuntimeError):  # the loop has ended
-                loop.call_soon_threadsafe(parts.put_nowait, part)
-
-        def work() -> None:
-            try:
-                for part in host.model.stream(text, request):
-                    if stop.is_set():
-                        return
-                    send(part)
-                send(None)
-            except BaseException as problem:
-                send(problem)
-
-        with host.backlog.holding(*size):
-            self._long.submit(_stoppable, stop, work)
-            try:
-                while (part := await asyncio.wait_for(parts.get(), ends - time.monotonic())) is not None:
-                    if isinstance(part, BaseException):
-                        raise part
-                    yield part
-            except asyncio.TimeoutError:
-                raise DeadlineExceeded(deadline) from None
-            finally:
-                stop.set()
+        with host.backlog.holding(*size), _giving_up(deadline) as stop:
+            parts = host.model.stream(text, request)
+            while part := await _in_thread(self._long, ends - time.monotonic(), stop, next, parts, None):
+                yield part
 
     def detect(self, text: str) -> list[tuple[str, float]]:
         """Return the languages of the models with the probability that the text is of each, likeliest first."""
@@ -338,13 +301,32 @@ class Models:
         self._language_id = LanguageId.merge(each.language_id for each in self._hosts.values())
 
 
-def _stoppable(stop: threading.Event, work: Callable[..., Any], *arguments: Any) -> Any:
-    """Do something in a thread until `stop` is set; then nobody waits for the result."""
-    with stopped_by(stop):
-        try:
-            return None if stop.is_set() else work(*arguments)
-        except Stopped:
-            return None
+@contextlib.contextmanager
+def _giving_up(deadline: float) -> Iterator[threading.Event]:
+    """Yield the event that gives up what threads do for the block, which is set at its end.
+
+    Raises DeadlineExceeded in the place of a timeout.
+    """
+    stop = threading.Event()
+    try:
+        yield stop
+    except asyncio.TimeoutError:
+        raise DeadlineExceeded(deadline) from None
+    finally:
+        stop.set()
+
+
+async def _in_thread(
+    pool: ThreadPoolExecutor, seconds: float, stop: threading.Event, work: Callable[..., Any], *arguments: Any
+) -> Any:
+    """Do something in a thread of a pool until `stop` is set. Raises TimeoutError after some seconds."""
+
+    def run() -> Any:
+        with stopped_by(stop), contextlib.suppress(Stopped):  # then nobody waits for the result
+            check_stop(stop)
+            return work(*arguments)
+
+    return await asyncio.wait_for(asyncio.get_running_loop().run_in_executor(pool, run), seconds)
 
 
 def _open_file(path: Path, settings: ServiceSettings, languages: Pair | None) -> ServedFile:

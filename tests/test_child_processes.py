@@ -100,4 +100,4 @@ def test_one_function_makes_all_commands_of_python() -> None:
     assert (Path(processes._ROOT) / "regard" / "__init__.py").is_file(), "what the processes that are started import"
     starting = re.compile(r"sys\.executable|get_context\(\"spawn|set_start_method")
     starters = {str(path.relative_to(ROOT)) for path in ROOT.rglob("*.py") if starting.search(path.read_text("utf-8"))}
-    assert starters == {"common/processes.py", "serving/cluster/cluster.py"}, "the latter starts Python alone, isolated"
+    assert starters == {"common/processes.py"}

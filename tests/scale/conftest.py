@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import signal
 import subprocess
@@ -67,28 +68,36 @@ def start() -> Iterator[Start]:
 @pytest.fixture
 def regard(start: Start) -> Callable[..., str]:
     """Return a function that runs a command, which must succeed, and returns its standard error."""
-
-    def run(*arguments: object) -> str:
-        process = start(*arguments)
-        _, err = process.communicate(timeout=LIMIT)
-        assert process.returncode == 0, err[-3000:]
-        return err
-
-    return run
+    return functools.partial(_run, start, (0,))
 
 
 @pytest.fixture
 def refused(start: Start) -> Callable[..., str]:
     """Return a function that runs a command, which must be refused, and returns its standard error."""
+    return functools.partial(_run, start, (1, 2))
 
-    def run(*arguments: object) -> str:
-        process = start(*arguments)
-        _, err = process.communicate(timeout=LIMIT)
-        assert process.returncode in (1, 2), err[-3000:]
-        assert "Traceback" not in err
-        return err
 
-    return run
+def _run(start: Start, statuses: Sequence[int], *arguments: object) -> str:
+    process = start(*arguments)
+    _, err = process.communicate(timeout=LIMIT)
+    assert process.returncode in statuses, err[-3000:]
+    assert "Traceback" not in err
+    return err
+
+
+@pytest.fixture
+def workers() -> Callable[[int, str], list[int]]:
+    return _workers_below
+
+
+def _workers_below(pid: int, title: str) -> list[int]:
+    """Return the processes below one, directly or not, with this title, which Ray gives by what they do."""
+    try:
+        children = [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+        own = [pid] if title.encode() in Path(f"/proc/{pid}/cmdline").read_bytes() else []
+    except OSError:
+        return []
+    return [*own, *(worker for child in children for worker in _workers_below(child, title))]
 
 
 @contextlib.contextmanager

@@ -49,27 +49,6 @@ SEARCH = ("--beam", 8, "--chunk", 100, "--threads", 1)
 COUNT = 12_000  # lines
 
 
-def _children(pid: int) -> list[int]:
-    """Return the processes that a process has started, and those that they have."""
-    try:
-        children = [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
-    except OSError:
-        return []
-    return [*children, *(below for child in children for below in _children(child))]
-
-
-def _title(pid: int) -> str:
-    try:
-        return Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace")
-    except OSError:
-        return ""
-
-
-def _busy_worker(pid: int) -> int | None:
-    """Return a process of Ray, below a process, that translates a chunk at this moment."""
-    return next((child for child in _children(pid) if _title(child).startswith("ray::translate_chunk")), None)
-
-
 def _lines_done(output: Path) -> int:
     try:
         return int(json.loads(Path(f"{output}.part.json").read_text())["mark"]["lines"])
@@ -92,42 +71,23 @@ def _ended(process: subprocess.Popen[str]) -> str:
     return err
 
 
-@pytest.mark.parametrize("workers", [1, 2])
-def test_a_local_cluster_translates_as_one_process(
-    regard: Run, model: Path, lines: Path, expected: bytes, tmp_path: Path, workers: int
-) -> None:
-    err = regard(
-        "translate", model, lines, "--output", tmp_path / "out", "--cluster", "local", "--workers", workers, *SEARCH
-    )
-    assert (tmp_path / "out").read_bytes() == expected
-    assert not [path for path in tmp_path.iterdir() if path.name != "out"]
-    assert "ray" not in err.lower(), err
-
-
 def test_a_model_folder_and_json_lines(regard: Run, run_folder: Path, lines: Path, tmp_path: Path) -> None:
     head = tmp_path / "head.ko"
     head.write_text("".join(lines.read_text("utf-8").splitlines(True)[:200]), "utf-8")
     options = ("--format", "jsonl", "--nbest", 2, "--alignments", *SEARCH)
     regard("translate", run_folder, head, "--output", tmp_path / "one", *options)
-    regard("translate", run_folder, head, "--output", tmp_path / "many", "--cluster", "local", "--workers", 2, *options)
+    many = ("--output", tmp_path / "many", "--cluster", "local", "--workers", 2)
+    err = regard("translate", run_folder, head, *many, *options)
+    assert "ray" not in err.lower(), err
     assert (tmp_path / "many").read_bytes() == (tmp_path / "one").read_bytes()
 
 
-def test_a_killed_worker_changes_nothing(
-    start: Start, model: Path, lines: Path, expected: bytes, tmp_path: Path
+def test_a_killed_worker_changes_nothing_and_standard_output_has_only_results(
+    start: Start, workers: Callable[[int, str], list[int]], model: Path, lines: Path, expected: bytes
 ) -> None:
-    output = tmp_path / "out"
-    process = start("translate", model, lines, "--output", output, "--cluster", "local", "--workers", 2, *SEARCH)
-    for share in (0.2, 0.5):
-        _wait_for(process, lambda share=share: _lines_done(output) > share * COUNT)
-        os.kill(_wait_for(process, lambda: _busy_worker(process.pid)), signal.SIGKILL)
-    _ended(process)
-    assert output.read_bytes() == expected
-
-
-def test_nothing_but_results_comes_to_standard_output(start: Start, model: Path, lines: Path, expected: bytes) -> None:
     process = start("translate", model, lines, "--cluster", "local", "--workers", 2, *SEARCH)
-    os.kill(_wait_for(process, lambda: _busy_worker(process.pid)), signal.SIGKILL)
+    worker, *_ = _wait_for(process, lambda: workers(process.pid, "ray::translate_chunk"))
+    os.kill(worker, signal.SIGKILL)
     out, err = process.communicate(timeout=240)
     assert process.returncode == 0, err[-3000:]
     assert out.encode() == expected
@@ -142,42 +102,25 @@ def test_a_command_that_was_ended_is_gone_on_with(
     options = ("translate", model, lines, "--output", output, "--cluster", "local", "--workers", 2, *SEARCH)
     process = start(*options)
     _wait_for(process, lambda: _lines_done(output) > 400)
-    below = _children(process.pid)
     os.kill(process.pid, number)
     process.communicate(timeout=60)
     assert process.returncode == {signal.SIGKILL: -9, signal.SIGTERM: 143, signal.SIGINT: 130}[number]
     assert not output.exists()
     assert 400 < _lines_done(output) < COUNT
-    wait_until(lambda: not any(map(_title, below)), "the processes of the cluster end", 120)
     assert "continuing after line" in regard(*options, "--resume")
     assert output.read_bytes() == expected
 
 
-def test_a_local_cluster_is_private_and_ends_with_its_command(
-    start: Start, model: Path, lines: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_workers_import_nothing_from_the_current_folder(
+    start: Start, model: Path, lines: Path, expected: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "home").mkdir()
-    monkeypatch.setenv("HOME", str(tmp_path / "home"))
     monkeypatch.setenv("PYTHONPATH", str(Path(regard_package.__file__).parents[1]))
     for name in ("torch", "numpy", "json", "pyarrow", "pandas", "yaml", "msgpack", "functools"):
         (tmp_path / f"{name}.py").write_text("open(__file__ + '.imported', 'w')\nraise SystemExit\n")
     monkeypatch.chdir(tmp_path)
-    command = module_command(
-        "regard.pipe", "translate", str(model), str(lines), "--output", "out", "--cluster", "local"
-    )
-    process = start(*map(str, SEARCH), command=command)
-    _wait_for(process, lambda: _lines_done(tmp_path / "out") > 400)
-    below = _children(process.pid)
-    sockets = {os.readlink(file) for pid in [process.pid, *below] for file in Path(f"/proc/{pid}/fd").iterdir()}
-    rows = [line.split() for name in ("tcp", "tcp6") for line in Path(f"/proc/net/{name}").read_text().splitlines()[1:]]
-    listening = [row[1].partition(":")[0] for row in rows if row[3] == "0A" and f"socket:[{row[9]}]" in sockets]
-    assert len(listening) > 5
-    assert {address[-8:] for address in listening} == {"0100007F"}, "127.0.0.1, of IPv4 or mapped to IPv6"
-    for token in (tmp_path / "home").glob(".ray/auth_token"):
-        assert token.stat().st_mode & 0o777 == 0o600
-    process.kill()
-    process.communicate(timeout=60)
-    wait_until(lambda: not any(map(_title, below)), "the processes of the cluster end", 120)
+    command = module_command("regard.pipe", "translate", str(model), str(lines), "--output", "out")
+    _ended(start("--cluster", "local", *SEARCH, command=command))
+    assert (tmp_path / "out").read_bytes() == expected
     assert not list(tmp_path.glob("*.imported"))
 
 
@@ -223,9 +166,6 @@ def test_bad_input_is_refused_in_sentences(refused: Run, model: Path, lines: Pat
     assert f"--cluster 127.0.0.1:{port}: no cluster answers there" in translate("--cluster", f"127.0.0.1:{port}")
     assert "wanted local, or HOST:PORT" in translate("--cluster", "here")
     assert "give the name of a file" in translate("--cluster", "local", file="-")
-    with socket.create_server(("127.0.0.1", 0)) as other:  # which is no cluster
-        address = f"127.0.0.1:{other.getsockname()[1]}"
-        assert f"--cluster {address}: no cluster answers there" in translate("--cluster", address)
     assert not list(tmp_path.iterdir())
 
 
@@ -238,5 +178,5 @@ def test_another_version_on_a_machine_is_refused(
         [sys.executable, "-c", program, *map(str, arguments)], capture_output=True, text=True, timeout=200, check=False
     )
     assert done.returncode == 2, done.stderr[-2000:]
-    assert "wanted 9.9 as here" in done.stderr
+    assert "wanted regard 9.9 as here" in done.stderr
     assert not list(tmp_path.iterdir())

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import traceback
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
@@ -12,7 +11,7 @@ from typing import Any
 
 from regard.common.errors import RegardError, WorkerError
 from regard.pipeline.bulk import Chunk, ChunkResult, ChunkTranslator
-from regard.serving.cluster.cluster import cluster, cores_of
+from regard.serving.cluster.cluster import cluster, cores_of, one_line
 from regard.serving.cluster.sent_model import SentFiles, SentModel
 
 _AHEAD = 4
@@ -40,11 +39,12 @@ def _results(ray: Any, references: Iterable[tuple[Chunk, Any]]) -> Iterator[tupl
     try:
         for chunk, reference in references:
             yield chunk, ray.get(reference)
-    except ray.exceptions.RayTaskError as problem:
-        raise problem.cause from None
     except ray.exceptions.RayError as problem:
-        reason = " ".join(str(problem).split())[-300:]
-        raise WorkerError(f"the cluster gave up: {reason}; the same command with `resume=True` continues") from None
+        if isinstance(cause := getattr(problem, "cause", None), RegardError):
+            raise cause from None
+        raise WorkerError(
+            f"the cluster gave up: {one_line(problem)}; the same command with `resume=True` continues"
+        ) from None
 
 
 def _references(
@@ -72,11 +72,6 @@ _opened = functools.lru_cache(maxsize=1)(SentModel.open)  # Ray gives a worker p
 
 
 def translate_chunk(chunk: Chunk, context: tuple[ChunkTranslator, SentModel]) -> ChunkResult:
-    """Translate a chunk in a worker process. Raises WorkerError for what is no RegardError."""
+    """Translate a chunk in a worker process."""
     translate, model = context
-    try:
-        return translate(_opened(model), chunk)
-    except RegardError:
-        raise
-    except Exception:
-        raise WorkerError(f"lines {chunk.start:,} to {chunk.end:,}: {traceback.format_exc()}") from None
+    return translate(_opened(model), chunk)

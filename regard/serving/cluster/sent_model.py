@@ -14,28 +14,32 @@ from regard.common.reading import is_runtime_file
 
 if TYPE_CHECKING:
     from regard.pipeline import Translator
+    from regard.runtime.engine import Precision
 
 
 @dataclass(frozen=True)
 class SentFiles:
-    """A runtime file or a model folder: its path, and of each file the name, the SHA-256, and the bytes in Ray."""
+    """A runtime file or a model folder: its path, and of each file the name, the SHA-256, and the bytes in Ray.
+
+    Names are relative to the folder in which the model lies.
+    """
 
     path: Path
-    is_runtime_file: bool
-    files: tuple[tuple[str, str, Any], ...]
+    files: tuple[tuple[Path, str, Any], ...]
 
     @classmethod
     def put(cls, ray: Any, path: Path) -> SentFiles:
         """Read the files into Ray's memory. Raises ModelFolderError if the folder lacks one."""
-        is_file, path, names = is_runtime_file(path), path.resolve(), [path.name]
-        if not is_file:
+        path = path.resolve()
+        files = [path]
+        if not is_runtime_file(path):
             from regard.common.seal import fingerprints
             from regard.model_folder import LANGUAGES
 
-            names = [*fingerprints(path), *(name for name in (LANGUAGES, "README.md") if (path / name).is_file())]
-        folder = path.parent if is_file else path
-        files = ((name, file_sha256(folder / name), ray.put((folder / name).read_bytes())) for name in names)
-        return cls(path, is_file, tuple(files))
+            others = [path / name for name in (LANGUAGES, "README.md")]
+            files = [*(path / name for name in fingerprints(path)), *filter(Path.is_file, others)]
+        sent = ((file.relative_to(path.parent), file_sha256(file), ray.put(file.read_bytes())) for file in files)
+        return cls(path, tuple(sent))
 
     @contextlib.contextmanager
     def path_here(self) -> Iterator[Path]:
@@ -50,13 +54,13 @@ class SentFiles:
 
         with tempfile.TemporaryDirectory(prefix="regard-") as folder:
             for name, _, content in self.files:
+                (Path(folder) / name).parent.mkdir(exist_ok=True)
                 (Path(folder) / name).write_bytes(ray.get(content))
-            yield Path(folder) / self.path.name if self.is_runtime_file else Path(folder)
+            yield Path(folder) / self.path.name
 
     def _is_here(self) -> bool:
-        folder = self.path.parent if self.is_runtime_file else self.path
         try:
-            return all(file_sha256(folder / name) == digest for name, digest, _ in self.files)
+            return all(file_sha256(self.path.parent / name) == digest for name, digest, _ in self.files)
         except OSError:
             return False
 
@@ -66,8 +70,7 @@ class SentModel:
     """A model, or several as an ensemble, with the options it is opened with; made here, opened on other machines."""
 
     members: tuple[SentFiles, ...]
-    device: str = "cpu"
-    precision: str = "float32"
+    precision: Precision = "float32"
     threads: int = 1
 
     def open(self) -> Translator:
@@ -77,7 +80,7 @@ class SentModel:
         """
         with contextlib.ExitStack() as stack:
             paths = [stack.enter_context(member.path_here()) for member in self.members]
-            if len(paths) == 1 and self.members[0].is_runtime_file:
+            if len(paths) == 1 and is_runtime_file(paths[0]):
                 from regard.pipeline import open_runtime
 
                 return open_runtime(paths[0], threads=self.threads)
@@ -86,7 +89,6 @@ class SentModel:
             from regard.pipeline import load_translator
 
             torch.set_num_threads(self.threads)
-            options: Any = (self.device, self.precision)
-            translator = load_translator(paths if len(paths) > 1 else paths[0], *options)
+            translator = load_translator(paths if len(paths) > 1 else paths[0], "cpu", self.precision)
             translator.engine.prepare()
             return translator

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import threading
+import uuid
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -22,7 +23,7 @@ from regard.serving.service import Pair
 from regard.serving.supervisor import Say, listen
 
 NAME = "regard"
-"""Name of the application on the cluster; the same command replaces it, one replica after the other."""
+"""Name of the application on the cluster; the same command replaces it."""
 ONGOING = 256
 """Requests that a replica works at together at most; the engine batches them."""
 TARGET = 32
@@ -61,18 +62,18 @@ def serve_on_cluster(
         from ray import serve
 
         logging.getLogger("ray.serve").setLevel(logging.ERROR)  # its import has set another level
+        models = [SentFiles.put(ray, path) for path in paths]
         port = _start_serve(serve, host, port)
         if (missing := replicas.least * replicas.cores - cores_of(ray)) > 0:
             units = "core" if missing == 1 else "cores"
             say(f"the replicas wait for {missing} more {units}: add machines, or ask for fewer replicas")
-        models = [SentFiles.put(ray, path) for path in paths]
         deployment = _deployment(
             serve,
             lambda: build_application(models, service_settings, server_settings, languages),
             server_settings.deadline + _DRAIN_SECONDS,
             replicas,
         )
-        with _running(serve, deployment.bind()):
+        with _running(serve, deployment):
             count = f"{replicas.least} to {replicas.most}" if replicas.most > replicas.least else replicas.least
             say(f"replicas: {count}; listening at http://{host}:{port} (stop with Ctrl-C)")
             threading.Event().wait()
@@ -102,34 +103,26 @@ def _start_serve(serve: Any, host: str, port: int) -> int:
 
 
 @contextlib.contextmanager
-def _running(serve: Any, application: Any) -> Iterator[None]:
+def _running(serve: Any, deployment: Any) -> Iterator[None]:
     """Start the application, or replace that of an earlier command, and wait until every replica runs.
 
     Removes it at the end of the block, unless a later command has replaced it, and Ray Serve if it has no other.
     """
     from ray.exceptions import RayError
 
-    earlier, own = _deployed(serve), None
     try:
         try:
-            serve.run(application, name=NAME)  # waits as long as no machine has cores for a replica
+            serve.run(deployment.bind(), name=NAME)  # waits as long as no machine has cores for a replica
         except (RayError, RuntimeError, TimeoutError) as problem:
             raise WorkerError(f"the replicas do not start: {one_line(problem)}") from None
-        own = _deployed(serve)
         yield
     finally:
         with contextlib.suppress(RayError):  # the cluster, or Ray Serve on it, may be gone
-            now = _deployed(serve)
-            if now != earlier and own in (None, now):
+            application = serve.status().applications.get(NAME)
+            if application and deployment.name in application.deployments:
                 serve.delete(NAME)  # its requests are finished first
             if not serve.status().applications:
                 serve.shutdown()  # else its ports would stay taken
-
-
-def _deployed(serve: Any) -> Any:
-    """Return when the application was deployed, which tells that of one command from that of another."""
-    application = serve.status().applications.get(NAME)
-    return application and application.last_deployed_time_s
 
 
 def _check(paths: Sequence[Path]) -> None:
@@ -161,7 +154,7 @@ def _deployment(serve: Any, application: Callable[[], Any], drain_seconds: float
         options = {"autoscaling_config": {**sizes, "target_ongoing_requests": TARGET}}
     return serve.deployment(
         Regard,
-        name="Regard",
+        name=f"Regard-{uuid.uuid4().hex}",  # tells the replicas of one command from those of another
         max_ongoing_requests=ONGOING,
         ray_actor_options={"num_cpus": replicas.cores},
         graceful_shutdown_timeout_s=drain_seconds,

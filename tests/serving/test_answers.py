@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
+import httpx
+from fake import Ask
 from starlette.types import Message, Receive, Scope, Send
 
 from regard.serving.answers import PIECE, AnswersInPieces
@@ -43,3 +45,20 @@ def test_bodies_are_sent_in_pieces_and_the_oldest_ends() -> None:
     assert (len(b"".join(pieces)), max(map(len, pieces))) == (3 * PIECE + 5, PIECE)
     assert [message.get("more_body", False) for message in sent["b"][1:]] == [True, True, True, False]
     assert len(sent["a"]) == 2
+
+
+def test_large_answers_are_compressed_and_streams_are_not(ask: Ask) -> None:
+    def answer(encoding: str, path: str = "/v1/translate", **values: Any) -> httpx.Response:
+        asked = {"text": "word " * 10_000, "source": "en", "target": "ko", **values}
+        return ask(path, json=asked, headers={"Accept-Encoding": encoding})
+
+    plain, small = answer("identity"), answer("gzip", text="word")
+    assert "content-encoding" not in {*plain.headers, *small.headers}
+    packed = answer("gzip", "/v1/translate")
+    assert (packed.headers["content-encoding"], packed.headers["vary"]) == ("gzip", "Accept-Encoding")
+    assert packed.json() == plain.json()
+    assert int(packed.headers["content-length"]) < len(plain.content) / 10
+    assert "content-encoding" not in answer("gzip", stream=True).headers
+    page = ask("/", "GET", headers={"Accept-Encoding": "gzip"})
+    assert page.headers["content-encoding"] == "gzip"
+    assert page.content == ask("/", "GET", headers={"Accept-Encoding": "identity"}).content

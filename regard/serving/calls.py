@@ -120,7 +120,7 @@ def _milliseconds(text: str | None) -> int | None:
 class Call(Generic[P]):
     """A request that was taken. `started`: on the clock of `time.monotonic`; `seconds`: what it may take in all.
 
-    `digest`: equal for requests that are equal, whoever sends them.
+    `digest`: of path, query and body; equal requests have the same.
     """
 
     server: Server

@@ -121,8 +121,8 @@ class KeyFile:
                 self.problem = str(problem)
                 _LOG.warning("the keys before it was changed are still used: %s", self.problem)
         match = _KEY.fullmatch(text)
-        key = self._keys.get(match["id"], _NOBODY) if match else _NOBODY
-        return key if key.fits(match["secret"] if match else "") else None
+        key = self._keys.get(match["id"]) if match else None  # the id is no secret
+        return key if match and key and key.fits(match["secret"]) else None
 
     def _changed(self) -> tuple[int, int, int]:
         try:
@@ -134,10 +134,6 @@ class KeyFile:
 
 def _hash(salt: str, secret: str) -> str:
     return hashlib.sha256(f"{salt}:{secret}".encode()).hexdigest()
-
-
-_NOBODY = ApiKey(name="-", id="0" * 12, salt="0" * 32, hash="0" * 64, created="0000-00-00")
-"""A key whose hash is of no secret; comparing takes as long as with others."""
 
 
 def _write(path: str | Path, keys: Sequence[ApiKey]) -> None:

@@ -1,7 +1,7 @@
 """Rate limits: a token bucket (refilled steadily, full after a minute) for the requests and characters of a client.
 
-By hand, since the libraries that were looked at (`limits`, `pyrate-limiter`) count windows of whole requests: a text
-larger than the limit of a minute would never be let through, and neither bounds the number of addresses it remembers.
+By hand, since `limits` and `pyrate-limiter` remember an entry for each unit of cost, here a character, refuse for
+ever a text that is larger than the limit of a minute, and do not bound the number of addresses.
 """
 
 from __future__ import annotations

@@ -31,6 +31,8 @@ MOST_FIELDS = 100
 """Fields of a form that are no texts, and names of a request."""
 LONG = 10_000
 """Bytes of a form from which on it is read in a thread."""
+_MEDIA = 500
+"""Characters of the media type of a form in parts, which is read in quadratic time."""
 _FEW = 5
 """Wrong texts that an error lists."""
 _HALF = re.compile(rb"\\u[dD][89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F])")
@@ -178,7 +180,10 @@ async def _multipart(request: Request, body: bytes, most: int) -> dict[str, Any]
 
     What is not of that codec it takes for Latin-1, which would be wrong.
     """
-    if "charset" in request.headers["content-type"].lower().replace('"', "").replace("charset=utf-8", ""):
+    media = request.headers["content-type"]
+    if len(media) > _MEDIA:
+        raise HttpError(415, f"Content-Type has {len(media):,} characters; send at most {_MEDIA}")
+    if "charset" in media.lower().replace('"', "").replace("charset=utf-8", ""):
         raise HttpError(415, "the form is not UTF-8; send it in UTF-8")
 
     async def stream() -> AsyncGenerator[bytes, None]:

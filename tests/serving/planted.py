@@ -23,7 +23,7 @@ from regard.serving import supervisor
 class PlantedService(FakeService):
     """Its "models" are files that it does not read."""
 
-    def __init__(self, _: Any, log: Any) -> None:
+    def __init__(self, _: Any, log: Any, __: Any) -> None:
         super().__init__()
         self.log, self.kept, self.backlog = log, bytearray(), dict[str, tuple[int, int]]()
 
@@ -59,7 +59,7 @@ def main() -> None:
     if sys.argv[1] == "child":
         from regard.serving import serving_process
 
-        serving_process.ProcessService = PlantedService  # type: ignore[assignment, misc]
+        serving_process.Models = PlantedService  # type: ignore[assignment, misc]
         serving_process.main()
         return
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))

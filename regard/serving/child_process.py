@@ -39,7 +39,7 @@ class ChildProcess:
         self.is_ready = self.was_ready = self.is_stopping = False
         self.next_start = 0.0
         self._deaths_in_a_row = 0
-        self._limit = 0.0
+        self._limit = self._ready_at = 0.0
         self._reader: threading.Thread | None = None
 
     def start(self, configuration: Mapping[str, Any], listener: socket.socket | None = None) -> None:
@@ -84,12 +84,17 @@ class ChildProcess:
         """Note that the process is ready, or beats."""
         if "ready" in message:
             self.is_ready = self.was_ready = True
+            self._ready_at = self._clock()
         if "beat" in message and not self.is_stopping:
             self._limit = self._clock() + _SILENT_SECONDS
 
     def note_end(self) -> int | None:
-        """Note that the process has ended, and choose when the next is to start. Returns the exit status."""
-        is_healthy = self.is_ready or self.is_stopping
+        """Note that the process has ended, and choose when the next is to start. Returns the exit status.
+
+        One that was to end, but had hardly begun, is like one that was not ready: the next will have to end as soon.
+        """
+        has_lived = self._clock() - self._ready_at >= _LONGEST_PAUSE
+        is_healthy = self.is_ready and (has_lived or not self.is_stopping)
         self._deaths_in_a_row = 1 if is_healthy else self._deaths_in_a_row + 1
         pause = min(_LONGEST_PAUSE, 2.0 ** (self._deaths_in_a_row - 2)) if self._deaths_in_a_row > 1 else 0.0
         self.next_start = self._clock() + pause
@@ -97,6 +102,10 @@ class ChildProcess:
         status = self.process.returncode if self.process is not None else None
         self.process, self.is_ready, self.is_stopping = None, False, False
         return status
+
+    def allow(self, seconds: float) -> None:
+        """Let the process have more time: the supervisor itself was held up."""
+        self._limit += seconds
 
     @property
     def is_overdue(self) -> bool:

@@ -35,6 +35,8 @@ _ACCEPTED = 32
 """Connections that are taken at once, before any of those that wait too long is ended."""
 _FILES = 96
 """Descriptors that are left for files and processes."""
+_LAST_SECONDS = 0.1
+"""Seconds in which a client sends its request, once it has connected."""
 Report = Callable[..., None]
 
 
@@ -92,6 +94,13 @@ class Server(uvicorn.Server):
         for listener in sockets or ():
             listener.listen(CONNECTIONS)
         self._report(ready=True)
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Stop listening, and only then, when those who had just connected have asked, close idle connections."""
+        for server in self.servers:
+            server.close()
+        await asyncio.sleep(_LAST_SECONDS)
+        await super().shutdown(sockets)
 
     def stop(self) -> None:
         """Stop listening, and let what was begun be finished."""

@@ -77,6 +77,7 @@ class Supervisor:
         self._children = [self._serving]
         self._seconds = configuration["settings"].get("deadline", 20.0) + GRACE_SECONDS
         self._signal = 0
+        self._looked_at = clock()
         self._unavailable: Unavailable | None = None
 
     def run(self) -> int:
@@ -122,10 +123,13 @@ class Supervisor:
 
     def _look_after(self) -> None:
         """Kill processes that hang, and let those end that take too much memory; answer for one that is away."""
+        late = self._clock() - self._looked_at - BEAT_SECONDS
+        self._looked_at = self._clock()
         for child in self._children:
+            child.allow(max(0.0, late))
             if child.is_overdue:
                 child.kill()
-            elif self._max_memory and not child.is_stopping and child.memory > self._max_memory:
+            elif self._max_memory and child.is_ready and not child.is_stopping and child.memory > self._max_memory:
                 self._say(f"{child.name} takes more memory than it may; another takes its place")
                 child.stop(self._seconds)
         is_away = self._serving.process is None or self._serving.is_stopping

@@ -189,6 +189,7 @@ def test_a_changed_file_is_served_after_sighup(tmp_path: Path, file: Path) -> No
         (["{file}", "--require-key"], 2, "key"),
         (["{file}", "--keys", "missing.json"], 1, "missing.json"),
         (["{file}", "--deadline", "0"], 2, "deadline"),
+        (["{file}", "--max-memory", "much"], 2, "--max-memory much: wanted a size such as 2GB or 500MiB"),
         ([], 2, "missing argument"),
     ],
 )

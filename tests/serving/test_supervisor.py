@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import os
 import queue
@@ -58,6 +59,13 @@ class Running:
         """Ask in any way that tells a serving process that died from one that refuses."""
         asked = {"q": list(texts), "source": "en", "target": "ko"}
         return httpx.post(f"http://127.0.0.1:{self.port}/translate", json=asked, timeout=60)
+
+    def is_refused(self) -> httpx.Response | None:
+        """Return the answer to a request if it is 503."""
+        with contextlib.suppress(httpx.TransportError):  # it came at the moment of the change
+            answer = self.post("hello")
+            return answer if answer.status_code == 503 else None
+        return None
 
     def answer(self, *texts: str) -> list[str]:
         """Ask until there is an answer, as clients do whose connection was lost."""
@@ -120,19 +128,24 @@ def test_a_killed_serving_process_is_back_and_mixes_up_no_answer(server: Running
     is_over = threading.Event()
 
     def ask(client: int) -> int:
-        number = 0
-        while not is_over.is_set() or number < 3:
+        answered = 0
+        for number in itertools.count():  # never the same again: it would be taken for what kills
             texts = [f"text {client} of {number}", f"more of {client}"]
-            assert server.answer(*texts) == [text.upper() for text in texts]
-            number += 1
-        return number
+            with contextlib.suppress(httpx.TransportError):
+                assert server.post(*texts).json() == {"translatedText": [text.upper() for text in texts]}
+                answered += 1
+            if is_over.is_set() and answered >= 3:
+                return answered
+        raise AssertionError("it goes on until it is over")
 
     with ThreadPoolExecutor(8) as clients:
         counts = [clients.submit(ask, client) for client in range(8)]
-        for _ in range(5):
-            server.kill_serving()
-            assert server.answer("hello") == ["HELLO"]
-        is_over.set()
+        try:
+            for _ in range(5):
+                server.kill_serving()
+                assert server.answer("hello") == ["HELLO"]
+        finally:
+            is_over.set()
         assert all(count.result() >= 3 for count in counts)
 
 
@@ -165,13 +178,13 @@ def test_a_process_that_takes_too_much_memory_is_replaced(tmp_path: Path) -> Non
         open_call = client.submit(server.post, "wait go")
         server.wait_for("go")
         assert server.answer("grow") == ["GROW"]
-        refused = wait_until(lambda: (answer := server.post("hello")).status_code == 503 and answer, "it is full")
+        refused = wait_until(server.is_refused, "it is full")
         assert refused.headers["Retry-After"] == "1"
         assert httpx.get(f"http://127.0.0.1:{server.port}/health").status_code == 200
         (tmp_path / "go").touch()
         assert open_call.result().json() == {"translatedText": ["WAIT GO"]}, "what was begun is finished"
         wait_until(lambda: server.serving != before, "another process takes its place")
-        wait_until(lambda: server.post("hello").status_code == 200, "it answers")
+        wait_until(lambda: not server.is_refused(), "it answers")
         assert "more memory than it may" in server.text
 
 
@@ -241,7 +254,7 @@ sys.stdin.read()
 
 
 @contextlib.contextmanager
-def supervised(folder: Path, serving: str, pytorch: str = "") -> Iterator[tuple[int, list[str]]]:
+def supervised(folder: Path, serving: str, pytorch: str = "", **options: Any) -> Iterator[tuple[int, list[str]]]:
     """Supervise stubs that run this code; yield the port, and what the supervisor says."""
     commands = [
         [sys.executable, "-c", STUB.format(folder=str(folder), name=name, code=code)]
@@ -251,7 +264,8 @@ def supervised(folder: Path, serving: str, pytorch: str = "") -> Iterator[tuple[
     lines = list[str]()
     with contextlib.closing(listen("127.0.0.1", 0)) as listener, ThreadPoolExecutor(1) as thread:
         port = listener.getsockname()[1]
-        number = thread.submit(Supervisor({"settings": {}}, listener, events, lines.append, 0, commands).run)
+        supervisor = Supervisor({"settings": {}}, listener, events, lines.append, commands=commands, **options)
+        number = thread.submit(supervisor.run)
         try:
             yield port, lines
         finally:
@@ -267,6 +281,22 @@ def test_a_process_that_hangs_is_replaced(tmp_path: Path, monkeypatch: pytest.Mo
     with supervised(tmp_path, "report(ready=True); report(beat=1)") as (_, lines):
         wait_until((tmp_path / "serving-2").exists, "two have been replaced")
     assert "has ended with status -9; another is started" in lines[1]
+
+
+def test_a_process_is_not_taken_for_one_that_hangs_because_the_supervisor_was_stopped(tmp_path: Path) -> None:
+    """As by Ctrl-Z, or when a machine sleeps: much time has passed when it looks again."""
+    now, beats = [0.0], tmp_path / "beats"
+    code = f"""report(ready=True)
+for number in range(10**6):
+    Path({str(beats)!r}).write_text(str(number))
+    report(beat=number)
+    time.sleep(0.02)"""
+    with supervised(tmp_path, code, clock=lambda: now[0]):
+        for _ in range(3):
+            wait_until(beats.exists, "it beats")
+            now[0] += 1000.0
+            beats.unlink()
+    assert not (tmp_path / "serving-1").exists()
 
 
 def test_while_a_process_cannot_start_the_supervisor_answers(tmp_path: Path) -> None:
@@ -311,6 +341,18 @@ def test_pauses_double_up_to_a_minute_for_deaths_in_a_row() -> None:
     assert [pause() for _ in range(9)] == [0, 1, 2, 4, 8, 16, 32, 60, 60]
     child.note({"ready": True})
     assert [pause() for _ in range(3)] == [0, 1, 2]
+
+
+@pytest.mark.parametrize(("seconds", "pauses"), [(1.0, [0.0, 1.0, 2.0]), (100.0, [0.0, 0.0, 0.0])])
+def test_a_process_that_soon_takes_too_much_memory_is_started_after_pauses(seconds: float, pauses: list[float]) -> None:
+    now = [0.0]
+    child = ChildProcess("it", [], queue.SimpleQueue(), lambda: now[0])
+    for pause in pauses:
+        child.note({"ready": True})
+        now[0] += seconds
+        child.stop(5.0)
+        child.note_end()
+        assert child.next_start - now[0] == pause
 
 
 def test_clients_that_send_nothing_keep_nobody_from_the_503() -> None:

@@ -1,43 +1,161 @@
-"""Load a server, and compare it with offline translation and with one request after another.
+"""Load the server of this version, and of another in turns with it; compare both with their offline translation.
 
-`python benchmarks/serve_load.py MODEL.regard --source FILE [--minutes 10]` starts `regard serve` on the loopback
-address, and lets clients (64) send requests of ten sentences, each as soon as the last was answered, greedily. Every
-answer is compared with offline output; lines of several sentences, which a server divides, are left out.
-Printed: sentences per second and per second of processor time of the server's processes, offline and with CTranslate2
-one request after another, as LibreTranslate does it (`--ctranslate2 FOLDER --vocabulary FILE`); times of the requests;
-refused requests; memory at the end of each minute; processor time of the clients. The log of the server is kept in
-.work/. A model that is hardly trained has to be given targets of a natural length by the search settings in its file
-(and by `--steps`).
+`python benchmarks/serve_load.py MODEL.regard --source FILE --languages en,de [--base FOLDER] [--minutes 10]` starts
+`regard serve` from this checkout, and from the one at `--base`, over the same runtime file. In each of `--turns` both
+are measured, one after the other, and the other one first in the next turn:
+
+- *offline*: all lines again and again, greedily, in a process of that version without a server
+- *load*: 64 clients send requests of ten sentences to /v1/translate, each as soon as the last was answered. Each answer
+  is compared with offline output; lines of several sentences, which a server divides, are left out. The share of
+  offline throughput is that of sentences in a second of processor time.
+- *short calls*: one client sends one sentence after the other to /translate on one connection
+- *beside* (`--beside SECONDS`): four clients send short calls while two others send 1 MB of HTML, and two ask for ten
+  hypotheses with attention
+
+Before, each version is started `--starts` times, until /ready answers 200. Processor time and memory are those of the
+server's process with all its descendants; shared pages count once for each in resident memory, and once in all in the
+proportional one. The last line is JSON, and logs are kept in .work/. A model that is hardly trained has to be given
+targets of a natural length by the search settings in its file.
 """
 
 from __future__ import annotations
 
 import argparse
-import asyncio
+import contextlib
+import functools
+import http.client
 import json
 import os
 import random
 import re
-import resource
 import signal
 import subprocess
 import sys
+import threading
 import time
+import warnings
 from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
+from statistics import median
 from typing import Any
 
-from regard.data.sentences import split_text
-
-WORK = Path(__file__).resolve().parent / ".work"
+HERE = Path(__file__).resolve()
+WORK = HERE.parent / ".work"
 TICKS = os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 100
 OVERLOADED = (429, 503)
+WARM_UP = 5.0  # seconds in which buffers get their size, and the server learns its speed
+PATIENCE = 120.0
+HTML_BYTES, HTML_LINES = 1_000_000, 2_000
+SHORT_CLIENTS, LARGE_CLIENTS, PAUSE = 4, 2, 0.05
+Values = dict[str, Any]
+
+
+def main() -> None:
+    """Measure, print a table, and end with one line of JSON."""
+    options = _options()
+    if options.offline:
+        print(json.dumps(_offline(options)))
+        return
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # the servers are to end, too
+    folders = {"new": HERE.parents[1]} | ({"base": options.base.resolve()} if options.base else {})
+    versions = [Version(name, folder, options) for name, folder in folders.items()]
+    for version in versions:
+        with version.started():  # compiles modules, and reads the files for the first time
+            pass
+    for _ in range(options.starts):
+        for version in versions:
+            with version.started():
+                version.starts.append(version.start_seconds)
+    with contextlib.ExitStack() as stack:
+        for version in versions:
+            stack.enter_context(version.started())
+        time.sleep(2)
+        for version in versions:
+            version.idle = version.memory()
+        for turn in range(options.turns):
+            for version in versions[:: -1 if turn % 2 else 1]:
+                version.measure(options)
+                print(f"turn {turn + 1}, {version.name}: {version.last}", flush=True)
+    results = {version.name: version.results() for version in versions}
+    print(f"{'':44}", *(f"{name:>12}" for name in results))
+    for row in dict.fromkeys(row for values in results.values() for row in values):
+        print(f"{row:44}", *(f"{values.get(row, 0):12g}" for values in results.values()))
+    print(json.dumps(results))
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("model", type=lambda path: Path(path).resolve())
+    parser.add_argument("--source", type=Path, required=True)
+    parser.add_argument("--languages", default="ko,en", help="of the model")
+    parser.add_argument("--base", type=Path, help="checkout of another version")
+    parser.add_argument("--minutes", type=float, default=10, help="of load, for each version")
+    parser.add_argument("--turns", type=int, default=5)
+    parser.add_argument("--lines", type=int, default=1000)
+    parser.add_argument("--clients", type=int, default=64)
+    parser.add_argument("--sentences", type=int, default=10, help="of a request")
+    parser.add_argument("--deadline", type=float, default=20)
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--offline-seconds", type=float, default=10, help="in each turn")
+    parser.add_argument("--short-calls", type=int, default=500, help="in each turn")
+    parser.add_argument(
+        "--beside", type=float, default=0, help="seconds of short calls beside large ones, in each turn"
+    )
+    parser.add_argument("--starts", type=int, default=5)
+    parser.add_argument("--offline", action="store_true", help="only translate offline, and print what came of it")
+    return parser.parse_args()
+
+
+def _offline(options: argparse.Namespace) -> Values:
+    """Translate all lines again and again, in this process; return what lines became, and the speed."""
+    import regard
+    from regard.data.sentences import split_text
+
+    warnings.simplefilter("ignore")  # a model that is hardly trained repeats words
+    lines = [line for line in options.source.read_text("utf-8").split("\n") if len(split_text(line).lines) == 1]
+    lines = lines[: options.lines]
+    translator = regard.load(options.model)
+    translations = [translation.text for translation in translator.translate(lines, beam=1)]
+    done, started, used = 0, time.perf_counter(), time.process_time()
+    while time.perf_counter() - started < options.offline_seconds:
+        translator.translate(lines, beam=1)
+        done += len(lines)
+    seconds, processor = time.perf_counter() - started, time.process_time() - used
+    return {
+        "translations": dict(zip(lines, translations, strict=True)),
+        "sentences": done,
+        "seconds": seconds,
+        "processor": processor,
+    }
 
 
 @dataclass
-class Outcome:
-    """What clients saw."""
+class Speed:
+    """Sentences, and the seconds and seconds of processor time that they took."""
+
+    sentences: int = 0
+    seconds: float = 0.0
+    processor: float = 0.0
+
+    def add(self, speed: Speed) -> Speed:
+        """Count further sentences; return the speed of these."""
+        self.sentences += speed.sentences
+        self.seconds += speed.seconds
+        self.processor += speed.processor
+        return speed
+
+    @property
+    def per_processor_second(self) -> float:
+        """Sentences in a second of processor time."""
+        return self.sentences / self.processor
+
+
+@dataclass
+class Calls:
+    """What clients saw of one kind of calls; several threads add to it."""
 
     seconds: list[float] = field(default_factory=list)
     statuses: Counter[int] = field(default_factory=Counter)
@@ -45,215 +163,289 @@ class Outcome:
     wrong: int = 0
     lost: int = 0
     sentences: int = 0
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def quantile(self, share: float) -> float:
+        """Return the seconds that this share of the calls did not exceed."""
+        return sorted(self.seconds)[int(share * (len(self.seconds) - 1))]
+
+    def results(self) -> dict[str, float]:
+        """Return what clients saw, by name."""
+        return {
+            **{f"answers {status}": count for status, count in sorted(self.statuses.items())},
+            "p50 s": self.quantile(0.5),
+            "p99 s": self.quantile(0.99),
+            "slowest s": max(self.seconds),
+            "texts": self.sentences,
+            "wrong": self.wrong,
+            "lost": self.lost,
+            "refused without Retry-After": self.refused_without_retry_after,
+        }
 
 
-def main() -> None:
-    """Measure, print a table, and end with one line of JSON."""
-    options = _options()
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # the server is to end, too
-    lines = [line for line in options.source.read_text("utf-8").split("\n") if len(split_text(line).lines) == 1]
-    lines = lines[: options.lines]
-    expected, offline = _offline(options.model, lines, options.offline_seconds)
-    print(f"offline: {_speed(offline)}", flush=True)
-    served, outcome, memory, clients = asyncio.run(_load(options, lines, expected))
-    print(f"server:  {_speed(served)}; clients used {clients:.0f} s of processor time", flush=True)
-    ordered = sorted(outcome.seconds)
-    p50, p99 = (ordered[int(share * (len(ordered) - 1))] for share in (0.5, 0.99))
-    print(f"requests: {dict(outcome.statuses)}, p50 {p50:.2f} s, p99 {p99:.2f} s, slowest {ordered[-1]:.2f} s")
-    print(f"answers unlike offline output: {outcome.wrong} of {outcome.sentences}")
-    print(f"memory in MB by minute: {' '.join(f'{value / 1e6:.1f}' for value in memory)}")
-    values = {
-        "throughput_at_equal_processor_time": served["per_processor_second"] / offline["per_processor_second"],
-        "p99": p99,
-        "wrong": outcome.wrong,
-        "lost": outcome.lost,
-        "refused_without_retry_after": outcome.refused_without_retry_after,
-        "memory": memory[-1] / memory[0],
-    }
-    if options.ctranslate2:
-        single = _one_after_another(options, lines)
-        print(f"CTranslate2, one request after another: {_speed(single)}")
-        values["times_one_after_another"] = served["per_second"] / single["per_second"]
-    print(json.dumps({name: round(value, 3) for name, value in values.items()}))
+class Client:
+    """A client with one connection, which it opens again if it was closed."""
 
+    def __init__(self, port: int, calls: Calls) -> None:
+        self._connection, self._calls = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE), calls
 
-def _options() -> Any:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("model", type=Path)
-    parser.add_argument("--source", type=Path, required=True)
-    parser.add_argument("--lines", type=int, default=1000)
-    parser.add_argument("--minutes", type=float, default=10)
-    parser.add_argument("--clients", type=int, default=64)
-    parser.add_argument("--sentences", type=int, default=10, help="of a request")
-    parser.add_argument("--deadline", type=float, default=20)
-    parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--queue", type=int, default=4096)
-    parser.add_argument("--offline-seconds", type=float, default=20)
-    parser.add_argument("--steps", type=int, help="tokens of every target, as the model file has it, for CTranslate2")
-    parser.add_argument("--ctranslate2", type=Path, help="folder of the same model")
-    parser.add_argument("--vocabulary", type=Path, help="its SentencePiece model")
-    return parser.parse_args()
-
-
-def _speed(run: dict[str, float]) -> str:
-    return f"{run['per_second']:.1f} sentences a second, {run['per_processor_second']:.1f} a second of processor time"
-
-
-def _offline(model: Path, lines: list[str], seconds: float) -> tuple[dict[str, str], dict[str, float]]:
-    """Translate all lines again and again, in this process."""
-    import regard
-
-    translator = regard.load(model)
-    expected = dict(zip(lines, (t.text for t in translator.translate(lines, beam=1)), strict=True))
-    done, started, used = 0, time.perf_counter(), time.process_time()
-    while time.perf_counter() - started < seconds:
-        translator.translate(lines, beam=1)
-        done += len(lines)
-    wall, processor = time.perf_counter() - started, time.process_time() - used
-    return expected, {"per_second": done / wall, "per_processor_second": done / processor}
-
-
-async def _load(options: Any, lines: list[str], expected: dict[str, str]) -> Any:
-    command = [
-        sys.executable,
-        "-m",
-        "regard",
-        "serve",
-        str(options.model),
-        "--port",
-        "0",
-        "--threads",
-        str(options.threads),
-    ]
-    command += ["--deadline", str(options.deadline), "--queue", str(options.queue), "--char-limit", "0"]
-    server = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
-    try:
-        assert server.stderr is not None
-        port = next(
-            int(m[1]) for line in server.stderr if (m := re.search(r"listening at http://127.0.0.1:(\d+)", line))
-        )
-        drain = asyncio.get_running_loop().run_in_executor(None, _keep_log, server.stderr)
-        model = options.model.stem
-        outcome, stop = Outcome(), asyncio.Event()
-        clients = [
-            asyncio.create_task(_client(port, model, lines, expected, options, outcome, stop, i))
-            for i in range(options.clients)
-        ]
-        await asyncio.sleep(5)  # buffers have their size, the speed is known
-        before, own, sentences, started = _processor(server.pid), _own(), outcome.sentences, time.perf_counter()
-        outcome.seconds.clear()
-        memory = []
-        ends = started + 60 * options.minutes
-        while time.perf_counter() < ends:
-            await asyncio.sleep(min(60, max(0.1, ends - time.perf_counter())))
-            memory.append(_memory(server.pid))
-        wall, used, done = time.perf_counter() - started, _processor(server.pid) - before, outcome.sentences - sentences
-        own = _own() - own
-        stop.set()
-        await asyncio.gather(*clients)
-        server.terminate()
-        await drain
-        return {"per_second": done / wall, "per_processor_second": done / used}, outcome, memory, own
-    finally:
-        server.kill()
-        server.wait()
-
-
-def _keep_log(log: Any) -> None:
-    WORK.mkdir(exist_ok=True)
-    with (WORK / "serve_load.log").open("w", encoding="utf-8") as kept:
-        kept.writelines(line for line in log if " 200 " not in line)
-
-
-async def _client(
-    port: int,
-    model: str,
-    lines: list[str],
-    expected: dict[str, str],
-    options: Any,
-    outcome: Outcome,
-    stop: asyncio.Event,
-    seed: int,
-) -> None:
-    generator = random.Random(seed)
-    reader, writer = await asyncio.open_connection("127.0.0.1", port)
-    while not stop.is_set():
-        chosen = generator.sample(lines, options.sentences)
-        body = json.dumps({"model": model, "text": chosen, "beam": 1}).encode()
-        head = f"POST /v1/translate HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nContent-Type: application/json\r\n"
-        head += f"Content-Length: {len(body)}\r\n\r\n"
-        started = time.perf_counter()
-        writer.write(head.encode() + body)
+    def post(self, path: str, values: Values, right: Callable[[Values], list[bool]]) -> None:
+        """Send a request, count what became of it, and wait as long as an overloaded server says."""
+        calls, started = self._calls, time.perf_counter()
         try:
-            status, headers, answer = await _answer(reader)
-        except (asyncio.IncompleteReadError, ConnectionError) as problem:
-            outcome.lost += 1
-            print(f"connection lost after {time.perf_counter() - started:.3f} s: {problem!r}", flush=True)
-            reader, writer = await asyncio.open_connection("127.0.0.1", port)
-            continue
-        outcome.seconds.append(time.perf_counter() - started)
-        outcome.statuses[status] += 1
-        if status == 200:
-            texts = [item["text"] for item in json.loads(answer)["translations"]]
-            outcome.wrong += sum(text != expected[line] for line, text in zip(chosen, texts, strict=True))
-            outcome.sentences += len(texts)
-        elif status in OVERLOADED:
-            outcome.refused_without_retry_after += "retry-after" not in headers
-            await asyncio.sleep(float(headers.get("retry-after", 1)))
-        if headers.get("connection") == "close":
-            reader, writer = await asyncio.open_connection("127.0.0.1", port)
-    writer.close()
+            self._connection.request("POST", path, json.dumps(values), {"Content-Type": "application/json"})
+            answer = self._connection.getresponse()
+            body = answer.read()
+        except (OSError, http.client.HTTPException) as problem:
+            print(
+                f"connection lost after {time.perf_counter() - started:.3f} s: {problem!r}", file=sys.stderr, flush=True
+            )
+            self._connection.close()
+            with calls.lock:
+                calls.lost += 1
+            time.sleep(PAUSE)
+            return
+        seconds = time.perf_counter() - started
+        are_right = right(json.loads(body)) if answer.status == 200 else []
+        with calls.lock:
+            calls.seconds.append(seconds)
+            calls.statuses[answer.status] += 1
+            calls.sentences += len(are_right)
+            calls.wrong += are_right.count(False)
+        if answer.status in OVERLOADED:
+            after = answer.getheader("Retry-After")
+            with calls.lock:
+                calls.refused_without_retry_after += after is None
+            time.sleep(float(after or 1))
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._connection.close()
 
 
-async def _answer(reader: asyncio.StreamReader) -> tuple[int, dict[str, str], bytes]:
-    head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
-    headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in head[1:] if line)}
-    return int(head[0].split()[1]), headers, await reader.readexactly(int(headers["content-length"]))
+class Version:
+    """A version of the server, and what was measured of it."""
+
+    def __init__(self, name: str, folder: Path, options: argparse.Namespace) -> None:
+        self.name, self.folder, self.options = name, folder, options
+        self.source, self.target = options.languages.split(",")
+        self.starts, self.memories = list[float](), list[float]()
+        self.start_seconds, self.idle, self.last = 0.0, (0.0, 0.0), ""
+        self.offline, self.served = Speed(), Speed()
+        self.load, self.short, self.beside, self.large = Calls(), Calls(), Calls(), Calls()
+        self.calls = {"load": self.load, "short": self.short, "beside": self.beside, "large": self.large}
+        self.short_processor, self.client_processor = list[float](), list[float]()
+        self.expected, self.short_expected = dict[str, str](), dict[str, str]()
+        self.environment = {**os.environ, "PYTHONPATH": str(folder)}
+        self.environment.pop("PYTHONDONTWRITEBYTECODE", None)
+
+    @contextlib.contextmanager
+    def started(self) -> Iterator[None]:
+        """Run the server, once it is ready, as long as the block runs."""
+        WORK.mkdir(exist_ok=True)
+        options, log = self.options, WORK / f"serve_load_{self.name}.log"
+        command = [sys.executable, "-m", "regard", "serve", str(options.model), "--port=0", "--char-limit=0"]
+        command += [
+            f"--languages={options.languages}",
+            f"--threads={options.threads}",
+            f"--deadline={options.deadline:g}",
+        ]
+        with log.open("w", encoding="utf-8") as output:
+            began = time.perf_counter()
+            process = subprocess.Popen(command, cwd=self.folder, env=self.environment, stdout=output, stderr=output)
+        try:
+            self.process = process.pid
+            while not (match := re.search(r"listening at http://127\.0\.0\.1:(\d+)", log.read_text("utf-8"))):
+                if process.poll() is not None or time.perf_counter() - began > PATIENCE:
+                    sys.exit(f"{self.name} does not start:\n{log.read_text('utf-8')}")
+                time.sleep(0.002)
+            self.port = int(match[1])
+            while _status(self.port, "/ready") != 200:
+                time.sleep(0.002)
+            self.start_seconds = time.perf_counter() - began
+            yield
+        finally:
+            process.terminate()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(options.deadline + 10)
+            process.kill()
+            process.wait()
+
+    def measure(self, options: argparse.Namespace) -> None:
+        """Measure everything once."""
+        offline = self._translate_offline()
+        self._send_short_calls(options.short_calls)
+        served = self._load(60 * options.minutes / options.turns)
+        self.memories.append(self.memory()[0])
+        if options.beside:
+            self._send_beside(options.beside)
+        self.last = (
+            f"{served.per_processor_second / offline.per_processor_second:.3f} of offline, a short call "
+            f"{self.short_processor[-1]:.2f} ms of processor time, {self.memories[-1]:.0f} MB"
+        )
+
+    def _translate_offline(self) -> Speed:
+        options = self.options
+        command = [sys.executable, str(HERE), str(options.model), "--offline", f"--source={options.source.resolve()}"]
+        command += [f"--lines={options.lines}", f"--offline-seconds={options.offline_seconds}"]
+        done = subprocess.run(command, cwd=self.folder, env=self.environment, stdout=subprocess.PIPE, check=True)
+        values = json.loads(done.stdout)
+        self.expected = values.pop("translations")
+        return self.offline.add(Speed(**values))
+
+    def _send_short_calls(self, count: int) -> None:
+        """Send one sentence after the other on one connection; what they become is the measure of those beside."""
+        client, lines = Client(self.port, self.short), list(self.expected)
+
+        used, own = self.processor(), time.process_time()
+        for number in range(count):
+            line = lines[number % len(lines)]
+            client.post("/translate", self._short_request(line), functools.partial(self._compare_short, line))
+        self.short_processor.append(1000 * (self.processor() - used) / count)
+        self.client_processor.append(1000 * (time.process_time() - own) / count)
+        client.close()
+
+    def _load(self, seconds: float) -> Speed:
+        """Let the clients send requests of several sentences; the times of the first seconds do not count."""
+        stop, lines, calls = threading.Event(), list(self.expected), self.load
+
+        def use(seed: int) -> None:
+            chance, client = random.Random(seed), Client(self.port, calls)
+            while not stop.is_set():
+                texts = chance.sample(lines, self.options.sentences)
+                expected = [self.expected[text] for text in texts]
+                client.post("/v1/translate", self._request(texts, beam=1), functools.partial(_compare, expected))
+            client.close()
+
+        first = len(calls.seconds)
+        with _running([functools.partial(use, seed) for seed in range(self.options.clients)], stop):
+            time.sleep(WARM_UP)
+            with calls.lock:
+                del calls.seconds[first:]
+            began, used, sentences = time.perf_counter(), self.processor(), calls.sentences
+            time.sleep(seconds)
+            speed = Speed(calls.sentences - sentences, time.perf_counter() - began, self.processor() - used)
+        return self.served.add(speed)
+
+    def _send_beside(self, seconds: float) -> None:
+        """Send short calls while others send a large page, and ask for many hypotheses with attention."""
+        stop, lines = threading.Event(), list(self.short_expected)
+        page = self._request(_page(lines), format="html")
+        many = self._request(" ".join(lines[:5]), nbest=10, beam=10, attention="all")
+
+        def use_short(seed: int) -> None:
+            chance, client = random.Random(seed), Client(self.port, self.beside)
+            while not stop.wait(PAUSE):
+                line = chance.choice(lines)
+                client.post("/translate", self._short_request(line), functools.partial(self._compare_short, line))
+            client.close()
+
+        def use_large(values: Values) -> None:
+            client = Client(self.port, self.large)
+            while not stop.is_set():
+                client.post("/v1/translate", values, lambda _: [])
+            client.close()
+
+        short = [functools.partial(use_short, seed) for seed in range(SHORT_CLIENTS)]
+        large = [functools.partial(use_large, values) for values in LARGE_CLIENTS * [page, many]]
+        with _running(short + large, stop):
+            time.sleep(seconds)
+
+    def _compare_short(self, line: str, answer: Values) -> list[bool]:
+        """Compare an answer with the first one for this line."""
+        return [self.short_expected.setdefault(line, answer["translatedText"]) == answer["translatedText"]]
+
+    def _request(self, text: str | list[str], **more: object) -> Values:
+        return {"model": self.options.model.stem, "text": text, **more}
+
+    def _short_request(self, line: str) -> Values:
+        return {"q": line, "source": self.source, "target": self.target}
+
+    def processes(self) -> list[int]:
+        """Return the server's process and its descendants, of whichever of their threads."""
+        numbers = [self.process]
+        for number in numbers:
+            for children in Path(f"/proc/{number}/task").glob("*/children"):
+                with contextlib.suppress(OSError):
+                    numbers += map(int, children.read_text().split())
+        return numbers
+
+    def processor(self) -> float:
+        """Return the seconds of processor time of all processes, with those that have ended."""
+        ticks = 0
+        for number in self.processes():
+            with contextlib.suppress(OSError):
+                ticks += sum(map(int, Path(f"/proc/{number}/stat").read_text().rsplit(") ", 1)[1].split()[11:15]))
+        return ticks / TICKS
+
+    def memory(self) -> tuple[float, float]:
+        """Return the resident and the proportional memory of all processes in MB."""
+        texts = []
+        for number in self.processes():
+            with contextlib.suppress(OSError):
+                texts.append(Path(f"/proc/{number}/smaps_rollup").read_text())
+        resident, proportional = (
+            sum(int(size) for text in texts for size in re.findall(rf"^{name}: +(\d+) kB", text, re.MULTILINE))
+            for name in ("Rss", "Pss")
+        )
+        return resident * 1024 / 1e6, proportional * 1024 / 1e6
+
+    def results(self) -> dict[str, float]:
+        """Return what was measured, by name."""
+        values = {
+            "offline sentences per processor second": self.offline.per_processor_second,
+            "served sentences per processor second": self.served.per_processor_second,
+            "share of offline throughput": self.served.per_processor_second / self.offline.per_processor_second,
+            "served sentences per second": self.served.sentences / self.served.seconds,
+            "seconds to ready": median(self.starts),
+            "MB after the start": self.idle[0],
+            "MB after the start, proportional": self.idle[1],
+            "MB after load": self.memories[-1],
+            "growth under load": self.memories[-1] / self.memories[0],
+            "processor ms of a short call": median(self.short_processor),
+            "processor ms of its client": median(self.client_processor),
+        }
+        for kind, calls in self.calls.items():
+            if calls.seconds:
+                values |= {f"{kind}: {name}": value for name, value in calls.results().items()}
+        return {name: round(value, 4) for name, value in values.items()}
 
 
-def _processes(pid: int) -> list[int]:
-    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-    return [pid, *(process for child in children for process in _processes(int(child)))]
+def _status(port: int, path: str) -> int:
+    """Return the status of an answer; 0 if there is none."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
+    with contextlib.closing(connection), contextlib.suppress(OSError, http.client.HTTPException):
+        connection.request("GET", path)
+        return connection.getresponse().status
+    return 0
 
 
-def _processor(pid: int) -> float:
-    """Return the seconds of processor time of a process and its children."""
-    fields = [Path(f"/proc/{process}/stat").read_text().rsplit(") ", 1)[1].split() for process in _processes(pid)]
-    return sum(int(values[11]) + int(values[12]) for values in fields) / TICKS
+def _compare(expected: list[str], answer: Values) -> list[bool]:
+    texts = [translation["text"] for translation in answer["translations"]]
+    return [text == wanted for text, wanted in zip(texts, expected, strict=True)]
 
 
-def _memory(pid: int) -> int:
-    """Return the resident memory of a process and its children, in bytes; shared pages count once for each."""
-    pages = [int(Path(f"/proc/{process}/statm").read_text().split()[1]) for process in _processes(pid)]
-    return sum(pages) * resource.getpagesize()
+def _page(lines: list[str]) -> str:
+    """Return HTML of so many bytes, every second word in bold."""
+    parts, size = [], HTML_BYTES // HTML_LINES
+    for number in range(HTML_LINES):
+        words = lines[number % len(lines)].split()
+        text = " ".join(word if place % 2 else f"<b>{word}</b>" for place, word in enumerate(words))
+        parts.append(f'<p data-note="{"x" * (size - len(text) - 25)}">{text}</p>\n')
+    return "".join(parts)
 
 
-def _own() -> float:
-    usage = resource.getrusage(resource.RUSAGE_SELF)
-    return usage.ru_utime + usage.ru_stime
-
-
-def _one_after_another(options: Any, lines: list[str]) -> dict[str, float]:
-    """Translate requests one after the other with CTranslate2, each as a batch, as a server with a lock does."""
-    import ctranslate2
-    import sentencepiece
-
-    translator = ctranslate2.Translator(str(options.ctranslate2), compute_type="int8", intra_threads=options.threads)
-    processor = sentencepiece.SentencePieceProcessor(str(options.vocabulary))
-    lengths = {"min_decoding_length": options.steps, "max_decoding_length": options.steps} if options.steps else {}
-    generator, done, speeds = random.Random(0), 0, []
-    for _ in range(3):
-        done, started, used = 0, time.perf_counter(), time.process_time()
-        while time.perf_counter() - started < options.offline_seconds / 2:
-            batch = [
-                [*processor.encode(line, out_type=str), "</s>"] for line in generator.sample(lines, options.sentences)
-            ]
-            results = translator.translate_batch(batch, beam_size=1, **lengths)
-            done += len([processor.decode(result.hypotheses[0]) for result in results])
-        wall, processor_time = time.perf_counter() - started, time.process_time() - used
-        speeds.append((done / wall, done / processor_time))
-    per_second, per_processor_second = sorted(speeds)[1]
-    return {"per_second": per_second, "per_processor_second": per_processor_second}
+@contextlib.contextmanager
+def _running(clients: Sequence[Callable[[], None]], stop: threading.Event) -> Iterator[None]:
+    """Let clients work, each in a thread, as long as the block runs."""
+    with ThreadPoolExecutor(len(clients)) as pool:
+        futures = [pool.submit(client) for client in clients]
+        try:
+            yield
+        finally:
+            stop.set()
+        for future in futures:
+            future.result()
 
 
 if __name__ == "__main__":

@@ -23,11 +23,12 @@ test: .venv/ready  ## all but the slow tests
 coverage: .venv/ready  ## branch coverage of all but the slow tests, by module
 	$(BIN)/pytest -q -n 2 --cov --cov-report=term
 
-fuzz: .venv/ready  ## 10,000 commands (an hour), 250 kills (20 minutes), 10,000 requests (an hour), attackers (10 minutes); OPTIONS: see tests/fuzz --help
+fuzz: .venv/ready  ## 10,000 commands (an hour), 250 kills (20 minutes), 10,000 requests (an hour), attackers (10 minutes), 200 restarts of the server (10 minutes); OPTIONS: see tests/fuzz --help
 	$(BIN)/python tests/fuzz $(OPTIONS)
 	$(if $(OPTIONS),,$(BIN)/python tests/fuzz --kills 250)
 	$(if $(OPTIONS),,$(BIN)/python tests/fuzz --http 10000)
 	$(if $(OPTIONS),,$(BIN)/python tests/fuzz --attack 10)
+	$(if $(OPTIONS),,$(BIN)/python tests/fuzz --restarts 200)
 
 slow: .venv/ready  ## before a release: the slow tests, the laws over every variant, every annotation checked; two hours
 	$(BIN)/pytest -n 2 -m slow -o faulthandler_timeout=7200

@@ -1,7 +1,7 @@
 """Attack every command, and the server, with damaged files, hostile input and odd options, and count what becomes of it.
 
-    python tests/fuzz [--cases 10000 | --kills 250 | --http 10000 | --attack 10] [--seed 1] [--jobs 2] [--only 17 23]
-                      [--folder DIR]
+    python tests/fuzz [--cases 10000 | --kills 250 | --http 10000 | --attack 10 | --restarts 200] [--seed 1] [--jobs 2]
+                      [--only 17 23] [--folder DIR]
 
 Each case runs in a forked process. The last line counts: unchanged (damage without an effect), done, refused (in a
 sentence), aloud (done, with a warning); and what must not be: silent (damaged bytes accepted, another output, nothing
@@ -14,7 +14,7 @@ printed with its number; `--only` runs it again and prints its messages.
 `--kills` kills training of every family, and translation of files, at drawn moments instead; resumed, they have to end
 with the same bytes as undisturbed. Each kill that did not is printed with its number and command.
 
-`--http` sends hostile requests to a server instead, and now and then kills an engine, changes a served file or links one
+`--http` sends hostile requests to a server instead, and now and then kills its processes, changes a served file or links one
 elsewhere. Counted are: done (with the right answer, where there is one), refused (in a sentence of the endpoint's form),
 closed (the connection, by either side); and what must not be: internal (a status from 500 up, a traceback or a line of
 more than 2,000 bytes in the log), wrong (another answer, none, or one too many), slow, hung (no answer within a
@@ -22,6 +22,9 @@ minute), down (no more /health, or translations), leaked (a file that nobody nam
 
 `--attack` lets eight attackers of different kinds at a server for some minutes, beside a client with a key, and prints
 what it got, before and then, memory, and how long the server takes to end. What should not be is printed last.
+
+`--restarts` kills the process that serves again and again, under the load of several clients, and prints how soon the
+next answer came; then it makes a call that kills the process, which it may do three times.
 """
 
 from __future__ import annotations
@@ -42,7 +45,7 @@ TESTS = Path(__file__).resolve().parents[1]
 sys.path[:1] = [str(TESTS), str(TESTS.parent)]
 os.register_at_fork(after_in_child=gc.freeze)  # as tests/conftest.py does, which this does not load
 
-from fuzz import attackers, fuzzer, http_cases, http_fuzzer, kills  # noqa: E402
+from fuzz import attackers, fuzzer, http_cases, http_fuzzer, kills, restarts  # noqa: E402
 from fuzz.cases import BAD, VERDICTS  # noqa: E402
 
 
@@ -53,6 +56,7 @@ def main() -> None:
     parser.add_argument("--kills", type=int, help="kill so many commands instead, four of five in training")
     parser.add_argument("--http", type=int, help="send so many hostile requests to a server instead")
     parser.add_argument("--attack", type=float, help="attack a server for so many minutes instead, beside a client")
+    parser.add_argument("--restarts", type=int, help="kill the process that serves so many times instead, under load")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes")
     parser.add_argument("--only", type=int, nargs="*", help="numbers of the cases to run, with their messages")
@@ -60,15 +64,8 @@ def main() -> None:
     options = parser.parse_args()
     folder = options.folder or Path(tempfile.mkdtemp(prefix="regard-fuzz-"))
     try:
-        attack = (
-            _attack
-            if options.attack is not None
-            else _request
-            if options.http is not None
-            else _kill
-            if options.kills is not None
-            else _run
-        )
+        chosen = {"attack": _attack, "restarts": _restart, "http": _request, "kills": _kill}
+        attack = next((do for name, do in chosen.items() if getattr(options, name) is not None), _run)
         counts = attack(options, folder.absolute())
     finally:
         if options.folder is None:
@@ -121,6 +118,15 @@ def _attack(options: argparse.Namespace, folder: Path) -> Counter[str]:
     problems = attackers.attack(fuzzer.material(folder), folder, options.attack, options.seed)
     print(*problems[:20], sep="\n")
     print(f"attack: {options.attack:g} minutes (seed {options.seed}): {len(problems)} faults")
+    return Counter({http_cases.BAD[0]: len(problems)})
+
+
+def _restart(options: argparse.Namespace, folder: Path) -> Counter[str]:
+    """Kill the process that serves under load, then by a call, and print what should not have been."""
+    material = fuzzer.material(folder)
+    problems = restarts.restart(material, folder, options.restarts, options.seed) + restarts.poison(material, folder)
+    print(*problems[:20], sep="\n")
+    print(f"restarts: {options.restarts} (seed {options.seed}): {len(problems)} faults")
     return Counter({http_cases.BAD[0]: len(problems)})
 
 

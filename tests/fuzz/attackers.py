@@ -7,7 +7,6 @@ import math
 import os
 import random
 import resource
-import signal
 import socket
 import threading
 import time
@@ -18,13 +17,14 @@ from multiprocessing import get_context
 from multiprocessing.queues import SimpleQueue
 from multiprocessing.synchronize import Event
 from pathlib import Path
+from statistics import median
 
 import fuzz.hostile_requests  # noqa: F401 - registers its kinds
 from fuzz.exchanges import BrokenAnswer, read, request, send
 from fuzz.http_cases import KINDS, Exchange
 from fuzz.material import Material
 from fuzz.process import end_with
-from fuzz.served import DEADLINE, SENTENCES, STEADY, SWAPPED, Served, is_engine, translation
+from fuzz.served import DEADLINE, NO_ANSWER, PYTORCH, SENTENCES, SERVING, STEADY, SWAPPED, Served, translation, worker
 
 from regard.serving.keys import add_key
 
@@ -62,11 +62,15 @@ class Siege:
 
 @dataclass
 class Client:
-    """A client with a key that asks for one sentence after the other; infinitely late is what was refused."""
+    """A client with a key that asks for one sentence after the other, and again if its connection is lost.
+
+    Infinitely late is what was refused; an answer after a lost connection took the time of both requests.
+    """
 
     seconds: list[float] = field(default_factory=list)
     wrong: list[str] = field(default_factory=list)
     refused: Counter[str] = field(default_factory=Counter)
+    lost: int = 0
 
     def use(self, server: Served, key: str, until: Callable[[], bool]) -> None:
         """Ask until it is enough."""
@@ -74,18 +78,26 @@ class Client:
         while not until():
             text, number = SENTENCES[number % len(SENTENCES)], number + 1
             start = time.monotonic()
+            got = self._ask(server, text, key, start + END)
+            late = time.monotonic() - start
+            if got[:3].isdigit() or got.startswith(NO_ANSWER):
+                self.refused[got[:60]] += 1
+                late = math.inf
+            elif got != server.expected[STEADY][text]:
+                self.wrong.append(f"{text!r}: {got!r}")
+            self.seconds.append(late)
+            time.sleep(PAUSE)
+
+    def _ask(self, server: Served, text: str, key: str, end: float) -> str:
+        """Ask until there is an answer, or it is too late."""
+        while True:
             try:
                 got = server.translate(text, STEADY, CLIENT, key)
             except (OSError, BrokenAnswer) as problem:
-                got = f"no answer: {problem!r}"
-            late = time.monotonic() - start
-            if got != server.expected[STEADY][text]:
-                if got[:3].isdigit() or got.startswith("no answer"):
-                    self.refused[got[:60]] += 1
-                    late = math.inf
-                else:
-                    self.wrong.append(f"{text!r}: {got!r}")
-            self.seconds.append(late)
+                got = f"{NO_ANSWER}: {problem!r}"
+            if not got.startswith(NO_ANSWER) or time.monotonic() > end:
+                return got
+            self.lost += 1
             time.sleep(PAUSE)
 
     def percentile(self, share: float) -> float:
@@ -200,13 +212,12 @@ def forged_proxies(siege: Siege, chance: random.Random, source: str) -> Iterator
         yield
 
 
-def killed_engines(siege: Siege, chance: random.Random, source: str) -> Iterator[None]:
-    """Kill one of the engines every ten seconds."""
+def killed_processes(siege: Siege, chance: random.Random, source: str) -> Iterator[None]:
+    """Kill the process that answers, or that of PyTorch, every ten seconds."""
     while True:
-        for number in chance.sample(list(siege.server.engines()), 1) if siege.server.engines() else []:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(number, signal.SIGKILL)
-                siege.count("engines", "killed")
+        name = chance.choice((SERVING, SERVING, PYTORCH))
+        for _ in siege.server.kill_worker(name):
+            siege.count(name, "killed")
         siege.stop.wait(10)
         yield
 
@@ -220,7 +231,7 @@ def swapped_files(siege: Siege, chance: random.Random, source: str) -> Iterator[
         while time.monotonic() < end and not siege.stop.is_set():
             with contextlib.suppress(OSError, BrokenAnswer):
                 got = siege.server.translate(text, SWAPPED, source)
-                if got not in known and not got[:3].isdigit() and got != "no answer":
+                if got not in known and not got[:3].isdigit() and not got.startswith(NO_ANSWER):
                     siege.problems.append(f"swapped files: {text!r} became {got!r}, which neither file says")
                 siege.count("swapped", got[:3] if got not in known else "right")
             time.sleep(0.2)
@@ -229,7 +240,7 @@ def swapped_files(siege: Siege, chance: random.Random, source: str) -> Iterator[
 
 ATTACKERS: list[Attacker] = [
     *(huge_explanations, unread_answers, idle_connections, hostile_requests),
-    *(cancelled_streams, forged_proxies, killed_engines, swapped_files),
+    *(cancelled_streams, forged_proxies, killed_processes, swapped_files),
 ]
 
 
@@ -245,11 +256,10 @@ def _attack(siege: Siege, number: int, parent: int) -> None:
     siege.leave.wait(4 * END)
 
 
-def _watch(siege: Siege, memory: list[tuple[float, int, int]], health: list[float]) -> None:
-    """Note the memory of the server and its engines, and how long /health takes, each second."""
-    start = time.monotonic()
+def _watch(siege: Siege, memory: list[int], health: list[float]) -> None:
+    """Note the memory of the server's processes, and how long /health takes, each second."""
     while not siege.stop.wait(1):
-        memory.append((time.monotonic() - start, *siege.server.memory()))
+        memory.append(siege.server.memory())
         asked = time.monotonic()
         try:
             answer = siege.server.ask(request("/health"), "127.0.0.3")
@@ -266,8 +276,8 @@ def attack(material: Material, folder: Path, minutes: float, seed: int) -> list[
     (keys := folder / "keys.json").unlink(missing_ok=True)
     key = add_key(keys, "client")
     server = Served(folder / "attacked", material, [f"--keys={keys}", f"--requests-per-minute={REQUESTS}"], DESCRIPTORS)
-    siege, memory, health = Siege(server, seed), list[tuple[float, int, int]](), list[float]()
-    engines = dict[int, str]()
+    siege, memory, health = Siege(server, seed), list[int](), list[float]()
+    workers = dict[int, str]()
     attackers = [
         PROCESSES.Process(target=_attack, args=(siege, number, os.getpid())) for number in range(len(ATTACKERS))
     ]
@@ -283,11 +293,11 @@ def attack(material: Material, folder: Path, minutes: float, seed: int) -> list[
         client.use(server, key, lambda: time.monotonic() > end)
         siege.stop.set()
         is_alive = server.process is not None and server.process.poll() is None
-        engines, seconds = server.engines(), server.stop()  # while unread answers are held
-        left = [number for number in engines if is_engine(number)]
+        workers, seconds = server.workers(), server.stop()  # while unread answers are held
+        left = [number for number in workers if worker(number)]
     finally:
         siege.stop.set()
-        server.kill(engines)
+        server.kill(workers)
         for attacker in attackers:
             if attacker.pid is not None:
                 answers, problems = siege.results.get()
@@ -295,7 +305,7 @@ def attack(material: Material, folder: Path, minutes: float, seed: int) -> list[
                 siege.problems += problems
         siege.leave.set()
     problems = [*siege.problems, *_problems(quiet, client, memory, seconds, siege, minutes)]
-    problems += ["the server had ended"] * (not is_alive) + [f"engines outlive the server: {left}"] * bool(left)
+    problems += ["the server had ended"] * (not is_alive) + [f"processes outlive the server: {left}"] * bool(left)
     _print(quiet, client, memory, health, seconds, siege)
     return problems
 
@@ -304,37 +314,36 @@ def _milliseconds(client: Client) -> str:
     return f"p50 {1000 * client.percentile(0.5):.0f} ms, p99 {1000 * client.percentile(0.99):.0f} ms"
 
 
-def _at_first(memory: list[tuple[float, int, int]]) -> tuple[float, int, int]:
-    """The memory at minute one; of shorter attacks in their middle."""
-    return next((each for each in memory if each[0] >= min(60.0, memory[-1][0] / 2)), (0.0, 0, 0))
+def _levels(memory: list[int]) -> tuple[float, float]:
+    """The memory in the half minute after the first minute, and in the last one, whatever was just killed."""
+    return median(memory[60:90] or memory), median(memory[-30:])
 
 
 def _problems(
-    quiet: Client, client: Client, memory: list[tuple[float, int, int]], seconds: float, siege: Siege, minutes: float
+    quiet: Client, client: Client, memory: list[int], seconds: float, siege: Siege, minutes: float
 ) -> list[str]:
     ratio = client.percentile(0.99) / quiet.percentile(0.99)
     problems = [f"wrong: {wrong}" for wrong in client.wrong[:5]]
     problems += [f"the client's p99 grew {ratio:.1f} times (its refused requests: {dict(client.refused)})"] * (ratio > RATIO)  # fmt: skip
-    first, last = _at_first(memory), memory[-1]
-    grown = (last[1] + last[2]) / max(1, first[1] + first[2])
+    first, last = _levels(memory)
+    grown = last / first
     problems += [f"memory grew {grown:.2f} times after the first minute"] * (minutes >= 2 and grown > GROWTH)
     problems += [f"it took {seconds:.0f} s to end after SIGTERM"] * (seconds > END)
     answered, allowed = siege.answers["forged 200"], REQUESTS * (minutes + 1)
     problems += [f"forged addresses: {answered} requests answered where {allowed:.0f} are allowed"] * (answered > allowed)  # fmt: skip
-    log = siege.server.log.read_bytes()
-    if size := log.count(b"Traceback (most"):
-        problems.append(f"{size} tracebacks in the log of {len(log) / 1e6:.1f} MB, {siege.server.log}")
-    return problems
+    return problems + siege.server.tracebacks()
 
 
 def _print(
-    quiet: Client, client: Client, memory: list[tuple[float, int, int]], health: list[float], seconds: float, siege: Siege
+    quiet: Client, client: Client, memory: list[int], health: list[float], seconds: float, siege: Siege
 ) -> None:  # fmt: skip
     ratio = client.percentile(0.99) / quiet.percentile(0.99)
     print(f"client, quiet: {len(quiet.seconds)} requests, {_milliseconds(quiet)}")
     print(f"client, attacked: {len(client.seconds)} requests, {_milliseconds(client)}: {ratio:.1f} times")
-    print(f"  wrong {len(client.wrong)}, refused {client.refused.total()} {dict(client.refused)}; /health at most {max(health):.2f} s")  # fmt: skip
+    counts = f"wrong {len(client.wrong)}, lost {client.lost}, refused {client.refused.total()} {dict(client.refused)}"
+    print(f"  {counts}; /health at most {max(health):.2f} s")
     print("attackers: " + ", ".join(f"{name} {count}" for name, count in sorted(siege.answers.items())))
-    parts = [f"{when} s: server {server / 1e6:.0f} MB, engines {engines / 1e6:.0f} MB" for when, server, engines in ((round(at), s, e) for at, s, e in (_at_first(memory), memory[-1]))]  # fmt: skip
-    most = max(server + engines for _, server, engines in memory)
-    print(f"memory after {'; '.join(parts)}; at most {most / 1e6:.0f} MB; SIGTERM took {seconds:.1f} s with unread answers", flush=True)  # fmt: skip
+    first, last, most = (size / 1e6 for size in (*_levels(memory), max(memory)))
+    print(
+        f"memory {first:.0f} MB after a minute, {last:.0f} MB at the end, at most {most:.0f} MB; SIGTERM took {seconds:.1f} s"
+    )

@@ -189,7 +189,7 @@ class HttpJudge:
 
     def recover(self) -> None:
         """Start the server again, with undamaged models."""
-        self.server.kill(self.server.engines())
+        self.server.kill(self.server.workers())
         self.server.executed.unlink(missing_ok=True)
         self.server.refresh()
         self.server.start()

@@ -1,4 +1,4 @@
-"""Mishaps while a server works: engines that are killed, files that change under it, links that lead elsewhere."""
+"""Mishaps while a server works: processes that are killed, files that change under it, links that lead elsewhere."""
 
 from __future__ import annotations
 
@@ -8,44 +8,55 @@ import random
 import signal
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from fuzz.exchanges import read, request, send
+from fuzz.exchanges import BrokenAnswer, read, request, send
+from fuzz.hostile_requests import POSTED
 from fuzz.http_cases import HttpCase, Report, kind
 from fuzz.material import SECRET
-from fuzz.served import FOLDER, SENTENCES, STEADY, SWAPPED, Served, translation
+from fuzz.served import CAPTIONS, FOLDER, PYTORCH, SENTENCES, SERVING, STEADY, SWAPPED, Served, translation
 
-WAIT = 30.0  # seconds in which a changed file has to be in use, or a killed engine in its place
+WAIT = 30.0  # seconds in which a changed file has to be in use, or a killed process in its place
 OTHER = {"translator": STEADY, "recurrent": SWAPPED}  # which model has the answers of a runtime file
 LIMIT = 5  # requests a minute
 
 
 @kind(share=0.3)
-def killed_engine(chance: random.Random) -> HttpCase:
-    """Kill engines while they translate: the request is made again, and its answer is right."""
+def killed_process(chance: random.Random) -> HttpCase:
+    """Kill the process that answers, or that of PyTorch too, in the middle of a request: asked again, it is answered."""
     wanted, count, kills = chance.choice((STEADY, FOLDER)), chance.choice((1, 20, 200)), chance.choice((1, 1, 2))
     texts, pause = chance.choices(SENTENCES, k=count), chance.choice((0.0, 0.005, 0.05))
+    killed = chance.choice(((SERVING,), (SERVING, PYTORCH)))
 
     def attack(server: Served) -> Report:
         start, model = time.monotonic(), wanted if wanted in server.models else STEADY
+        data = request("/v1/translate", {"text": texts, "target": "en", "model": model})
+        answer = None
         with server.connect() as connection, connection.makefile("rb") as stream:
-            send(connection, request("/v1/translate", {"text": texts, "target": "en", "model": model}))
+            send(connection, data)
             for _ in range(kills):
                 time.sleep(pause)
-                for number, file in server.engines().items():
-                    if file == server.path(model).name or (model == FOLDER and file.startswith("model-")):
-                        os.kill(number, signal.SIGKILL)
-            answer = read(stream)
-        seconds = time.monotonic() - start
+                server.kill_worker(*killed)
+            with suppress(BrokenAnswer):
+                answer = read(stream)
         if answer is None or answer.status != 200:
-            return Report("down", (f"after a killed engine: {answer}",), seconds)
+            answer = server.insist(data)
+        is_away = CAPTIONS in server.models and PYTORCH in killed
+        caption = server.insist(request("/v1/caption", POSTED["/v1/caption"](""))) if is_away else answer
+        seconds = time.monotonic() - start
+        for again in (answer, caption):
+            if again is None or again.status != 200:
+                return Report("down", (f"after a killed process: {again}",), seconds)
+        assert answer is not None
         got = [each["text"] for each in json.loads(answer.body)["translations"]]
         if got != [server.expected[model][text] for text in texts]:
-            return Report("wrong", ("the answer after a killed engine",), seconds)
+            return Report("wrong", ("the answer after a killed process",), seconds)
         return Report("slow" if seconds > WAIT else "done", (), seconds)
 
-    return HttpCase(f"{kills} engines of {wanted} killed after {pause} s with {count} texts", attack)
+    return HttpCase(
+        f"{' and '.join(killed)} killed {kills} times after {pause} s with {count} texts of {wanted}", attack
+    )
 
 
 @kind(share=0.3)

@@ -11,10 +11,11 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
 
-from fuzz.exchanges import Answer, ask, connect, request
+from fuzz.exchanges import Answer, BrokenAnswer, ask, connect, request
 from fuzz.material import PLANTED, SECRET, Material, plant_modules
 
 STEADY, FOLDER, CAPTIONS, SWAPPED = "steady", "folder", "captions", "swapped"
@@ -23,7 +24,11 @@ SENTENCES = ["나는 빵을 먹고 있었다", "선생님은 사과를 보고 �
 MODELS = (STEADY, FOLDER, CAPTIONS, SWAPPED)
 DEADLINE = 8.0
 OPTIONS = ["--port=0", "--threads=1", f"--deadline={DEADLINE:g}", "--reload-seconds=0.3", "--metrics"]
+NO_ANSWER = "no answer"
 PATIENCE = 60.0  # seconds until a server that does not answer is believed to hang
+PAUSE = 0.02  # seconds until a client whose connection was lost asks again
+SERVING, PYTORCH = "serving_process", "pytorch_process"
+"""Modules of the processes that the server starts: the one that answers, and the one that runs PyTorch."""
 RUN = """import sys
 sys.path.insert(0, {tests!r})
 from fuzz.process import end_with
@@ -45,9 +50,10 @@ class Served:
         options: Sequence[str] = (),
         descriptors: int = 1024,
         models: Sequence[str] = MODELS,
+        path: Sequence[Path] = (),
     ) -> None:
         self.folder, self.material, self.options, self.descriptors = folder, material, options, descriptors
-        self.models = models
+        self.models, self.search_path = models, os.pathsep.join(map(str, [*path, Path(__file__).resolve().parents[2]]))
         self.process: subprocess.Popen[bytes] | None = None
         self._limited: Served | None = None
         self.address = ("127.0.0.1", 0)
@@ -68,7 +74,7 @@ class Served:
 
     @property
     def log(self) -> Path:
-        """What the server and its engines write."""
+        """What the server and its processes write."""
         return self.folder / "log"
 
     @property
@@ -120,7 +126,7 @@ class Served:
         models = [str(self.path(model)) for model in self.models]
         languages = [f"--languages={',en' if model == CAPTIONS else 'ko,en'}" for model in self.models]
         command = [sys.executable, "-u", str(self.folder / "regard"), "serve", *models, *languages, *OPTIONS]
-        environment = {**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[2])}
+        environment = {**os.environ, "PYTHONPATH": self.search_path}
         with self.log.open("wb") as log:
             self.process = subprocess.Popen(
                 [*command, *self.options], cwd=self.folder / "current", env=environment, stdout=log, stderr=log
@@ -135,7 +141,7 @@ class Served:
             assert time.monotonic() < end, "the server does not start"
             time.sleep(0.05)
         self.address = ("127.0.0.1", int(match[1]))
-        assert self.engines(), "no process is known as an engine, so that none would be killed or measured"
+        assert self.workers(), "no process is known as one that serves, so that none would be killed or measured"
         if not self.expected:
             translators = [model for model in self.models if model != CAPTIONS]
             self.expected = {model: {text: self.translate(text, model) for text in SENTENCES} for model in translators}
@@ -144,7 +150,7 @@ class Served:
         """Return the translation of a text; of another answer its status and beginning."""
         answer = self.ask(translation(text, model, key), source)
         if answer is None:
-            return "no answer"
+            return NO_ANSWER
         if answer.status != 200:
             return f"{answer.status} {answer.body[:300].decode(errors='replace')}"
         translated: str = json.loads(answer.body)["translations"][0]["text"]
@@ -157,21 +163,52 @@ class Served:
     def connect(self, source: str = "127.0.0.1"):
         return connect(self.address, source, PATIENCE)
 
-    def engines(self) -> dict[int, str]:
-        """The engine processes: the last part of the path of each one's model, by its number."""
-        assert self.process is not None
-        found = dict[int, str]()
-        for children in Path(f"/proc/{self.process.pid}/task").glob("*/children"):
-            for number in children.read_text().split():
-                words = _words(int(number))
-                if is_engine(int(number)):
-                    found[int(number)] = Path(words[words.index("-c") + 2]).name  # after the code
-        return found
+    def insist(self, data: bytes, source: str = "127.0.0.1") -> Answer | None:
+        """Send a request, as clients do, again if its connection was lost, and as late as an overloaded server says.
 
-    def memory(self) -> tuple[int, int]:
-        """Bytes in the memory of the server, and of all its engines."""
+        Return its answer, or the last one if it is refused for longer than a server that does not answer may be silent.
+        """
+        end = time.monotonic() + PATIENCE
+        while True:
+            try:
+                answer = self.ask(data, source)
+            except (BrokenAnswer, ConnectionError):
+                answer = None
+            wait = PAUSE if answer is None else float(answer.headers.get("retry-after", PATIENCE))
+            if time.monotonic() + wait >= end:
+                return answer
+            time.sleep(wait)
+
+    def processes(self) -> list[int]:
+        """The process that was started and all its descendants, whichever of their threads started them."""
         assert self.process is not None
-        return _resident(self.process.pid), sum(map(_resident, self.engines()))
+        numbers = [self.process.pid]
+        for number in numbers:
+            for children in Path(f"/proc/{number}/task").glob("*/children"):
+                with suppress(OSError):
+                    numbers += map(int, children.read_text().split())
+        return numbers
+
+    def workers(self) -> dict[int, str]:
+        """The processes that serve models: the name of each one's module, by its number."""
+        return {number: name for number in self.processes() if (name := worker(number))}
+
+    def kill_worker(self, *names: str) -> list[int]:
+        """Kill the processes of these modules; return their numbers."""
+        numbers = [number for number, name in self.workers().items() if name in names]
+        for number in numbers:
+            with suppress(ProcessLookupError):
+                os.kill(number, signal.SIGKILL)
+        return numbers
+
+    def memory(self) -> int:
+        """Bytes in the memory of all processes of the server."""
+        return sum(map(_resident, self.processes()))
+
+    def tracebacks(self) -> list[str]:
+        """Say how many tracebacks are in the log, if there are any."""
+        count = self.log.read_bytes().count(b"Traceback (most")
+        return [f"{count} tracebacks in {self.log}"] * bool(count)
 
     def stop(self) -> float:
         """Send SIGTERM; return the seconds until the server has ended. One that does not end is killed."""
@@ -181,23 +218,22 @@ class Served:
         try:
             if self._limited is not None:
                 self._limited.stop()
-            engines = self.engines()
+            workers = self.workers()
             try:
                 self.process.wait(PATIENCE)
             except subprocess.TimeoutExpired:
-                self.kill(engines)
+                self.kill(workers)
         finally:
             self.kill()
         return time.monotonic() - start
 
-    def kill(self, engines: Sequence[int] | dict[int, str] = ()) -> None:
-        """End the server and these engines at once."""
+    def kill(self, workers: Iterable[int] = ()) -> None:
+        """End the server and these processes that serve at once."""
         if self.process is not None:
             self.process.kill()
             self.process.wait()
-        for number in engines:
-            if is_engine(number):
-                os.kill(number, signal.SIGKILL)
+        for number in filter(worker, workers):
+            os.kill(number, signal.SIGKILL)
 
 
 def translation(text: str, model: str = STEADY, key: str = "", **more: object) -> bytes:
@@ -206,16 +242,16 @@ def translation(text: str, model: str = STEADY, key: str = "", **more: object) -
     return request("/v1/translate", {"text": text, "target": "en", "model": model, **more}, headers)
 
 
-def is_engine(process: int) -> bool:
-    """Return whether a process lives and is an engine."""
-    return any("regard.serving.engine " in word for word in _words(process))
-
-
-def _words(process: int) -> list[str]:
+def worker(process: int) -> str:
+    """Return the name of the module of a process that serves models; empty if the process is none, or has ended."""
     try:
-        return Path(f"/proc/{process}/cmdline").read_bytes().decode(errors="replace").split("\0")
+        command = Path(f"/proc/{process}/cmdline").read_text("utf-8", "replace")
     except OSError:
-        return []
+        return ""
+    match = re.search(rf"from regard\.serving\.({SERVING}|{PYTORCH}|engine) import", command)
+    return (
+        "" if match is None else SERVING if match[1] == "engine" else match[1]
+    )  # engines are those of earlier servers
 
 
 def _resident(process: int) -> int:

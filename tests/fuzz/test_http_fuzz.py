@@ -15,7 +15,7 @@ import pytest
 from cached import FolderCache
 
 pytest.importorskip("resource", reason="the fuzzer limits processes, and reads /proc, as on Linux")
-from fuzz import attackers, fuzzer, http_cases, http_fuzzer, served
+from fuzz import attackers, fuzzer, http_cases, http_fuzzer, restarts, served
 from fuzz.exchanges import request
 from fuzz.http_cases import BAD, KINDS, Exchange, HttpCase, HttpJudge, Report
 from fuzz.material import SECRET, Material
@@ -153,7 +153,7 @@ class Unready(Served):
         ("sys.exit('no models')\n", "no models"),
         (
             "import time\nprint('listening at http://127.0.0.1:1')\ntime.sleep(3600)\n",
-            "no process is known as an engine",
+            "no process is known as one that serves",
         ),
     ],
 )
@@ -223,6 +223,12 @@ def test_no_request_goes_badly(name: str, judge: HttpJudge, number: int) -> None
     case = KINDS[name](random.Random(f"default {name} {number}"))
     report = http_fuzzer.attempt(judge, number, case)
     assert report.verdict not in {*BAD} - {"slow"}, (case.name, report)
+
+
+def test_killed_processes_are_replaced(material: Material, tmp_path: Path) -> None:
+    """Kill the process that serves a few times, under load; `make fuzz` does so two hundred times, and judges seconds too."""
+    problems = restarts.restart(material, tmp_path, 3, 1)
+    assert [problem for problem in problems if not problem.startswith(restarts.LATE)] == []
 
 
 @pytest.mark.slow

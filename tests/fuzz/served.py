@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import resource
 import shutil
 import signal
 import subprocess
@@ -29,15 +28,16 @@ PATIENCE = 60.0  # seconds until a server that does not answer is believed to ha
 PAUSE = 0.02  # seconds until a client whose connection was lost asks again
 SERVING, PYTORCH = "serving_process", "pytorch_process"
 """Modules of the processes that the server starts: the one that answers, and the one that runs PyTorch."""
-RUN = """import sys
+RUN = """import resource, sys
 sys.path.insert(0, {tests!r})
 from fuzz.process import end_with
 end_with({parent})
 sys.path.pop(0)
+resource.setrlimit(resource.RLIMIT_NOFILE, ({descriptors}, {descriptors}))
 from regard.pipe import main
 sys.exit(main())
 """
-"""Program of a server that ends with the thread that started it."""
+"""Program of a server that ends with the thread that started it; its processes have so many descriptors each."""
 
 
 class Served:
@@ -52,7 +52,7 @@ class Served:
         models: Sequence[str] = MODELS,
         path: Sequence[Path] = (),
     ) -> None:
-        self.folder, self.material, self.options, self.descriptors = folder, material, options, descriptors
+        self.folder, self.material, self.options = folder, material, options
         self.models, self.search_path = models, os.pathsep.join(map(str, [*path, Path(__file__).resolve().parents[2]]))
         self.process: subprocess.Popen[bytes] | None = None
         self._limited: Served | None = None
@@ -61,7 +61,8 @@ class Served:
         shutil.rmtree(folder, ignore_errors=True)
         (folder / "current").mkdir(parents=True)
         (folder / "secret").write_text(SECRET)
-        (folder / "regard").write_text(RUN.format(tests=str(Path(__file__).parents[1]), parent=os.getpid()))
+        tests, parent = str(Path(__file__).parents[1]), os.getpid()
+        (folder / "regard").write_text(RUN.format(tests=tests, parent=parent, descriptors=descriptors))
         plant_modules(folder / "current", folder / PLANTED)
         self.refresh()
 
@@ -134,7 +135,6 @@ class Served:
 
     def _wait_until_ready(self) -> None:
         assert self.process is not None
-        resource.prlimit(self.process.pid, resource.RLIMIT_NOFILE, (self.descriptors, self.descriptors))
         end = time.monotonic() + PATIENCE
         while not (match := re.search(rb"listening at http://127.0.0.1:(\d+)", self.log.read_bytes())):
             assert self.process.poll() is None, self.log.read_text(errors="replace")

@@ -134,6 +134,18 @@ def test_smuggled_requests_are_seen(deliberate: Callable[..., Deliberate]) -> No
     assert exchange(deliberate(_answer(400, PROBLEM) + _answer(400, PROBLEM))).verdict == "refused"
 
 
+def test_mixed_up_answers_are_seen(deliberate: Callable[..., Deliberate]) -> None:
+    load = restarts.Load(deliberate(_texts("other"), _answer(503, PROBLEM)))
+    client = threading.Thread(target=load.use, args=([(STEADY, SENTENCES[0], "right")],))
+    client.start()
+    try:
+        wait_until(lambda: load.right, "a right answer")
+    finally:
+        load.stop.set()
+        client.join()
+    assert (len(load.wrong), [*load.others.values()]) == (1, [1])
+
+
 class Unready(Served):
     """A server without models whose program does what a test wants, and never listens."""
 

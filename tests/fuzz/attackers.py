@@ -262,9 +262,9 @@ def _watch(siege: Siege, memory: list[int], health: list[float]) -> None:
         memory.append(siege.server.memory())
         asked = time.monotonic()
         try:
-            answer = siege.server.ask(request("/health"), "127.0.0.3")
+            answer = siege.server.insist(request("/health"), "127.0.0.3")
             health.append(time.monotonic() - asked if answer and answer.status == 200 else math.inf)
-        except (OSError, BrokenAnswer):
+        except OSError:
             health.append(math.inf)
 
 

@@ -40,6 +40,7 @@ def killed_process(chance: random.Random) -> HttpCase:
                 server.kill_worker(*killed)
             with suppress(BrokenAnswer):
                 answer = read(stream)
+        is_lost = answer is None
         if answer is None or answer.status != 200:
             answer = server.insist(data)
         is_away = CAPTIONS in server.models and PYTORCH in killed
@@ -52,7 +53,7 @@ def killed_process(chance: random.Random) -> HttpCase:
         got = [each["text"] for each in json.loads(answer.body)["translations"]]
         if got != [server.expected[model][text] for text in texts]:
             return Report("wrong", ("the answer after a killed process",), seconds)
-        return Report("slow" if seconds > WAIT else "done", (), seconds)
+        return Report("slow" if seconds > WAIT else "closed" if is_lost else "done", (), seconds)
 
     return HttpCase(
         f"{' and '.join(killed)} killed {kills} times after {pause} s with {count} texts of {wanted}", attack

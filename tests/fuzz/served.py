@@ -128,6 +128,9 @@ class Served:
         languages = [f"--languages={',en' if model == CAPTIONS else 'ko,en'}" for model in self.models]
         command = [sys.executable, "-u", str(self.folder / "regard"), "serve", *models, *languages, *OPTIONS]
         environment = {**os.environ, "PYTHONPATH": self.search_path}
+        environment.pop(
+            "PYTHONDONTWRITEBYTECODE", None
+        )  # a process that is started again is to find its modules compiled
         with self.log.open("wb") as log:
             self.process = subprocess.Popen(
                 [*command, *self.options], cwd=self.folder / "current", env=environment, stdout=log, stderr=log

@@ -243,6 +243,10 @@ def test_killed_processes_are_replaced(material: Material, tmp_path: Path) -> No
     assert [problem for problem in problems if not problem.startswith(restarts.LATE)] == []
 
 
+def test_a_poisonous_call_kills_three_times(material: Material, tmp_path: Path) -> None:
+    assert restarts.poison(material, tmp_path) == []
+
+
 @pytest.mark.slow
 def test_attackers(material: Material, tmp_path: Path) -> None:
     problems = attackers.attack(material, tmp_path, 0.2, 1)

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import random
-from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
-from limits import wait_until_async
-from regard.serving.noted_calls import NotedCalls
 
 from regard.common.errors import RegardError
 from regard.serving import deaths
@@ -69,51 +64,6 @@ def test_an_answer_makes_deaths_forgotten(processes: Processes) -> None:
         processes.table.begin(POISON)
         processes.table.end(POISON, completed=True)
     assert not processes.is_refused(POISON)
-
-
-def test_who_was_open_with_a_poison_is_not_taken_for_one(processes: Processes) -> None:
-    """After two deaths the two are taken one after the other, so that only one of them is open at the third."""
-    entered, released = list[bytes](), asyncio.Event()
-
-    async def application(_: Any, receive: Any, send: Any) -> None:
-        entered.append((await receive())["body"])
-        await (asyncio.Event() if entered[-1] == b"poison" else released).wait()
-        await send({"type": "http.response.body"})
-
-    def call(body: bytes) -> asyncio.Task[None]:
-        async def receive() -> Any:
-            return {"type": "http.request", "body": body}
-
-        async def send(_: Any) -> None:
-            pass
-
-        scope = {"type": "http", "method": "POST", "raw_path": b"/translate", "query_string": b""}
-        return asyncio.create_task(noted(scope, receive, send))
-
-    async def run() -> None:
-        nonlocal noted
-        for death in range(3):
-            entered.clear()
-            released.clear()
-            noted = NotedCalls(application, processes.table)
-            calls = [call(body) for body in (b"neighbour", b"poison", b"other%d" % death)]
-            count = 3 if death < 2 else 2
-            await wait_until_async(partial(lambda count: len(entered) == count, count), "those that can are open")
-            if death == 2:
-                assert b"poison" not in entered
-                released.set()
-                await wait_until_async(lambda: b"poison" in entered, "it comes after the neighbour")
-            processes.die()
-            for task in calls:
-                task.cancel()
-            await asyncio.gather(*calls, return_exceptions=True)
-        noted = NotedCalls(application, processes.table)
-        await call(b"neighbour")
-        with pytest.raises(RegardError, match="ended 3 times"):
-            await call(b"poison")
-
-    noted = NotedCalls(application, processes.table)
-    asyncio.run(run())
 
 
 def test_an_end_that_was_wanted_counts_no_death(processes: Processes) -> None:

@@ -17,12 +17,13 @@ from typing import Any
 import httpx
 import uvicorn
 from fake import FakeService
-from regard.serving.server import listen, server_config
 from systems import posix
 
 from regard.serving.application import create_app
 from regard.serving.keys import ApiKey
 from regard.serving.server_settings import ServerSettings
+from regard.serving.serving_process import server_config
+from regard.serving.supervisor import listen
 
 RECORD = Path(__file__).with_name("refusals.jsonl")
 SHOWN = ("retry-after", "connection", "allow", "www-authenticate")

@@ -51,6 +51,9 @@ DEADLINE_HEADER = "x-deadline-ms"
 _AUTHORIZATION = re.compile(r"(?:Bearer|DeepL-Auth-Key) +(?P<key>\S+) *", re.IGNORECASE)
 _MILLISECONDS = re.compile(r"[0-9]{1,9}")
 
+_SOON = 0.05
+"""Seconds in which most calls are answered; whether the client is still there is only looked at after them."""
+
 R = TypeVar("R")
 
 
@@ -154,15 +157,18 @@ class Call(Generic[P]):
 
         Raises DeadlineExceeded or ClientGone.
         """
-        task, gone = asyncio.ensure_future(work), asyncio.ensure_future(self._disconnected())
+        task = asyncio.ensure_future(work)
+        tasks: list[asyncio.Future[Any]] = [task]
         try:
-            left = self.remaining()
-            await asyncio.wait({task, gone}, timeout=left, return_when=asyncio.FIRST_COMPLETED)
+            done, _ = await asyncio.wait(tasks, timeout=min(_SOON, self.remaining()))
+            if not done:
+                tasks.append(asyncio.ensure_future(self._disconnected()))
+                done, _ = await asyncio.wait(tasks, timeout=self.remaining(), return_when=asyncio.FIRST_COMPLETED)
             if task.done():
                 return task.result()
-            raise ClientGone if gone.done() else DeadlineExceeded(self.seconds)
+            raise ClientGone if done else DeadlineExceeded(self.seconds)
         finally:
-            for unfinished in [future for future in (task, gone) if not future.done()]:
+            for unfinished in [each for each in tasks if not each.done()]:
                 unfinished.cancel()
                 with contextlib.suppress(asyncio.CancelledError, Exception):
                     await unfinished

@@ -20,6 +20,35 @@ HEAD_SECONDS = 10.0
 _BODIES = {b"content-length", b"transfer-encoding"}
 
 
+class _Together:
+    """A transport that sends at once what is written in one iteration of the loop: the head of an answer and its body.
+
+    That saves each short answer a call of the system, a tenth of the time that the server needs for it.
+    """
+
+    def __init__(self, transport: asyncio.Transport) -> None:
+        self._transport = transport
+        self._written = list[bytes]()
+
+    def write(self, data: bytes) -> None:
+        if not self._written:
+            asyncio.get_running_loop().call_soon(self._send)
+        self._written.append(data)
+
+    def close(self) -> None:
+        self._send()
+        self._transport.close()
+
+    def _send(self) -> None:
+        data = b"".join(self._written)
+        self._written.clear()
+        if data:
+            self._transport.write(data)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
+
+
 class Connection(asyncio.Protocol):
     """A connection that hands everything to uvicorn's protocol, and has a time for heads and one for reading answers.
 
@@ -37,7 +66,7 @@ class Connection(asyncio.Protocol):
         self.client = tuple((transport.get_extra_info("peername") or ("", 0))[:2])
         self.address = address_group(self.client[0])
         transport.set_write_buffer_limits(0)  # whatever is unsent pauses the writer: of an answer, one piece waits here
-        self._protocol.connection_made(transport)
+        self._protocol.connection_made(_Together(transport))  # type: ignore[arg-type]
         self._start("head", HEAD_SECONDS, transport.close)
         self._connections.add(self)
         self._note()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from regard.common.errors import LineError
 from regard.data.spans import KEPT, find_spans
@@ -16,8 +16,8 @@ from regard.serving.service import ServedText, TextRequest
 from regard.text.text_format import TextFormat, lay_out
 
 R = TypeVar("R")
-LONG = 10_000
-"""Characters or bytes from which on work on a text is done in a thread."""
+LONG, MANY = 10_000, 32
+"""Characters and texts from which on work on them is done in a thread."""
 _DETECTED = 10_000
 """Characters of a text by which its language is detected, at most."""
 _NAMED = 20
@@ -58,7 +58,7 @@ async def translate_texts(
     `languages`: codes of source ("auto": detected for each text) and target. Raises HttpError for unknown languages and
     lines that a model refuses, and the service's own errors.
     """
-    choices = [await aside(len(text), choose, service, pairs, text, languages, request.form) for text in texts]
+    choices = await aside(texts, lambda: [choose(service, pairs, text, languages, request.form) for text in texts])
     results = {number: TranslatedText(texts[number], choice=choice) for number, choice in enumerate(choices)}
     groups: dict[tuple[str, str], list[int]] = {}
     for number, choice in enumerate(choices):
@@ -84,12 +84,11 @@ def refused(problem: LineError, numbers: Sequence[int]) -> HttpError:
     return bad_request(*(f"text {number + 1}, {why}" for number, why in places))
 
 
-async def aside(characters: int, work: Callable[..., R], *arguments: Any) -> R:
-    """Do something in a thread if the text is long, so that other requests go on; at once if it is not."""
-    if characters > LONG:
-        return await asyncio.to_thread(work, *arguments)
-    await asyncio.sleep(0)  # many short texts take a while, too
-    return work(*arguments)
+async def aside(texts: Sequence[str], work: Callable[[], R]) -> R:
+    """Do something in a thread if texts are long or many, so that other requests go on; at once if they are not."""
+    if len(texts) > MANY or sum(map(len, texts)) > LONG:
+        return await asyncio.to_thread(work)
+    return work()
 
 
 def with_prefix(choice: Choice, line: str) -> str:
@@ -99,6 +98,8 @@ def with_prefix(choice: Choice, line: str) -> str:
 
 async def gather(*calls: Awaitable[R]) -> list[R]:
     """Await several calls at once; if one fails, the others are cancelled."""
+    if len(calls) == 1:
+        return [await calls[0]]  # as most requests have it: a task costs time
     tasks = [asyncio.ensure_future(call) for call in calls]
     try:
         return list(await asyncio.gather(*tasks))

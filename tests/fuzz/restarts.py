@@ -5,7 +5,6 @@ And a call that kills the process which answers it may do so three times and no 
 
 from __future__ import annotations
 
-import json
 import random
 import threading
 import time
@@ -19,7 +18,19 @@ from pathlib import Path
 from fuzz.exchanges import BrokenAnswer, request
 from fuzz.hostile_requests import POSTED
 from fuzz.material import Material
-from fuzz.served import CAPTIONS, PATIENCE, PAUSE, PYTORCH, SENTENCES, SERVING, STEADY, SWAPPED, Served, translation
+from fuzz.served import (
+    CAPTIONS,
+    PATIENCE,
+    PAUSE,
+    PYTORCH,
+    SENTENCES,
+    SERVING,
+    STEADY,
+    SWAPPED,
+    Served,
+    refusal,
+    translation,
+)
 
 CLIENTS = 4
 SOON = 2.0  # seconds until the next answer
@@ -95,7 +106,7 @@ class Load:
                 self.others["closed"] += 1
                 return PAUSE
             if answer.status != 200:
-                self.others[f"{answer.status} {answer.body[:100].decode(errors='replace')}"] += 1
+                self.others[refusal(answer)] += 1
                 return float(answer.headers.get("retry-after", 1))
             got = answer.values["translations"][0]["text"]
             if got == translated:
@@ -194,5 +205,5 @@ def _outcome(server: Served) -> str:
     """Make the poisonous call once; return the status and sentence of its answer."""
     with suppress(BrokenAnswer, ConnectionError):
         if (answer := server.ask(translation(POISON))) is not None:
-            return f"{answer.status} {json.loads(answer.body).get('detail', '')}"
+            return refusal(answer)
     return "closed"

@@ -155,7 +155,7 @@ class Served:
         if answer is None:
             return NO_ANSWER
         if answer.status != 200:
-            return f"{answer.status} {answer.body[:300].decode(errors='replace')}"
+            return refusal(answer)
         translated: str = json.loads(answer.body)["translations"][0]["text"]
         return translated
 
@@ -243,6 +243,13 @@ def translation(text: str, model: str = STEADY, key: str = "", **more: object) -
     """A request for the translation of a text."""
     headers = [f"Authorization: Bearer {key}"] * bool(key)
     return request("/v1/translate", {"text": text, "target": "en", "model": model, **more}, headers)
+
+
+def refusal(answer: Answer) -> str:
+    """Return the status of an answer, and the sentence in it or its beginning."""
+    with suppress(ValueError, LookupError, TypeError):
+        return f"{answer.status} {answer.values['detail']}"
+    return f"{answer.status} {answer.body[:300].decode(errors='replace')}"
 
 
 def worker(process: int) -> str:

@@ -22,6 +22,7 @@ class Backlog:
 
     def __init__(self, most_lines: int) -> None:
         self.most_lines = most_lines
+        self.calls = 0
         self.lines = 0
         self.characters = 0
         self.speed = 0.0
@@ -30,7 +31,8 @@ class Backlog:
 
     def admit(self, lines: int, characters: int, deadline: float) -> None:
         """Raise Overloaded, with the seconds after which there may be room, if a call has none, or would be late."""
-        wait = (self.characters + characters) / self.speed if self.speed else 0.0
+        before = min(self.characters, characters * self.calls)  # open calls take turns
+        wait = (before + characters) / self.speed if self.speed else 0.0
         excess = self.lines + lines - self.most_lines
         if self.lines and (excess > 0 or wait > deadline):
             until_room = wait * excess / (self.lines + lines) if self.speed else 1.0
@@ -39,12 +41,15 @@ class Backlog:
     @contextlib.contextmanager
     def holding(self, lines: int, characters: int) -> Iterator[None]:
         """Count a call while it is open."""
+        lines = min(lines, self.most_lines // 2)  # else one that is let in alone would leave no room to others
+        self.calls += 1
         self.lines += lines
         self.characters += characters
         try:
             yield
             self._note(characters)
         finally:
+            self.calls -= 1
             self.lines -= lines
             self.characters -= characters
 

@@ -89,6 +89,7 @@ class Models:
         self._open_pytorch = open_pytorch or _open_here
         self._hosts: dict[str, _Host] = {}
         self._watcher: asyncio.Task[None] | None = None
+        self._opening: asyncio.Task[list[str]] | None = None
         self._is_draining = False
         self._reloading = asyncio.Lock()
         self._language_id = LanguageId({})
@@ -97,28 +98,41 @@ class Models:
         self._long = ThreadPoolExecutor(_LONG_CALLS, "long-call")
 
     async def start(self, paths: Sequence[Path], languages: Sequence[Pair] = (), strict: bool = True) -> None:
-        """Open all models. `strict`: RegardError is raised, with all causes, if one cannot be; else it is away."""
+        """Open all models. Raises ModelFolderError, with all causes, if one cannot be.
+
+        Not `strict`: such a model is away, and folders are opened beside, while the others serve: they take longer.
+        """
         pairs = [*languages, *[None] * (len(paths) - len(languages))]
         for name, path, pair in zip(model_names(paths), paths, pairs, strict=True):
             away = ServedModel(name, "translation", (pair or ("", ""),), is_ready=False)
             backlog = Backlog(self._settings.most_lines)
             self._hosts[name] = _Host(path, pair, backlog, (), away, LanguageId({}))
-        outcomes = await asyncio.gather(*map(self._open, self._hosts.values()), return_exceptions=True)
+        hosts = list(self._hosts.values())
+        if not strict:
+            self._opening = asyncio.create_task(self._open_all([host for host in hosts if host.path.is_dir()]))
+            hosts = [host for host in hosts if not host.path.is_dir()]
+        causes = await self._open_all(hosts)
+        if strict:
+            ModelFolderError.raise_all(causes)
+        if self._settings.reload_seconds:
+            self._watcher = asyncio.create_task(self._watch())
+
+    async def _open_all(self, hosts: Sequence[_Host]) -> list[str]:
+        """Open models, and return why some cannot be."""
+        outcomes = await asyncio.gather(*map(self._open, hosts), return_exceptions=True)
         problems = [outcome for outcome in outcomes if outcome is not None]
         if other := [problem for problem in problems if not isinstance(problem, RegardError)]:
             raise other[0]
         causes = [cause for problem in problems if isinstance(problem, RegardError) for cause in problem.causes]
-        if strict:
-            ModelFolderError.raise_all(causes)
         for cause in causes:
             self._log(f"cannot be opened, and is away: {cause}")
-        if self._settings.reload_seconds:
-            self._watcher = asyncio.create_task(self._watch())
+        return causes
 
     async def close(self) -> None:
         """Give up what is open; files are no longer watched."""
-        if self._watcher:
-            self._watcher.cancel()
+        for task in (self._watcher, self._opening):
+            if task is not None:
+                task.cancel()
         for pool in (self._short, self._long):
             pool.shutdown(wait=False, cancel_futures=True)
 

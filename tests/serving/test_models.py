@@ -321,12 +321,16 @@ def test_what_has_no_room_is_refused(file: Path) -> None:
 def test_a_call_that_could_not_be_done_in_time_is_refused() -> None:
     backlog = Backlog(most_lines=1000)
     backlog.speed = 100.0
-    with backlog.holding(20, 1500):
-        backlog.admit(1, 100, deadline=20)
+    with contextlib.ExitStack() as stack:
+        for _ in range(20):
+            stack.enter_context(backlog.holding(1, 100))
+        backlog.admit(1, 90, deadline=20)
         with pytest.raises(Overloaded) as caught:
-            backlog.admit(1, 600, deadline=20)
+            backlog.admit(1, 100, deadline=20)
     assert caught.value.retry_after == 1, "a second after which 2,100 characters are 2,000"
     backlog.admit(1, 10**6, deadline=20)  # alone: the deadline will tell
+    with backlog.holding(10_000, 10**6):
+        backlog.admit(1, 100, deadline=20)  # short calls do not wait for long ones, with which they take turns
 
 
 def test_options_and_lines_that_are_refused(file: Path) -> None:

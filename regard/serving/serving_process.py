@@ -8,6 +8,7 @@ import json
 import logging
 import math
 import os
+import shutil
 import socket
 import sys
 import threading
@@ -43,12 +44,15 @@ Report = Callable[..., None]
 def main() -> None:
     """Serve as the first line of standard input says, until there are no more."""
     sys.setswitchinterval(0.0005)  # a thread that computes lets others wait no longer
-    report = status_pipe()
+    report, supervisor = status_pipe(), os.getppid()
+    configuration = json.loads(sys.stdin.buffer.readline())
     try:
-        asyncio.run(serve(json.loads(sys.stdin.buffer.readline()), report))
+        asyncio.run(serve(configuration, report))
     except RegardError as problem:
         report(error=[type(problem).__name__, *problem.causes])
         sys.exit(1)
+    if os.getppid() != supervisor:  # it was killed, and has left its folder
+        shutil.rmtree(Path(configuration["calls"]).parent, ignore_errors=True)
     os._exit(0)  # threads may be in the middle of a sentence that nobody waits for
 
 

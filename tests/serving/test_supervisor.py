@@ -39,7 +39,8 @@ class Running:
     def __init__(self, folder: Path, *models: str, max_memory: int = 0) -> None:
         command = [sys.executable, PLANTED, str(max_memory), *models]
         self.folder = folder
-        self.process = subprocess.Popen(command, cwd=folder, stderr=subprocess.PIPE, text=True)
+        environment = {**os.environ, "TMPDIR": str(folder)}
+        self.process = subprocess.Popen(command, cwd=folder, env=environment, stderr=subprocess.PIPE, text=True)
         self.lines = list[str]()
         self.reader = threading.Thread(target=self._read)
         self.reader.start()
@@ -219,6 +220,7 @@ def test_the_serving_process_ends_with_its_supervisor(tmp_path: Path) -> None:
         server.process.kill()
         wait_until(lambda: not Path(f"/proc/{serving}").exists(), "it ends, too")
         assert server.is_closed()
+        assert not list(tmp_path.glob("regard-*")), "nothing is left behind"
 
 
 def test_models_that_are_away(tmp_path: Path) -> None:

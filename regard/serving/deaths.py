@@ -5,89 +5,101 @@ from __future__ import annotations
 import mmap
 import struct
 import time
-from collections import Counter
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 from regard.common.errors import RegardError
 
 MOST_DEATHS = 3
-"""Deaths at which a call was open, after which it is refused."""
+"""Deaths at which a call was open, without an answer between them, after which it is refused."""
 REFUSED_SECONDS = 600.0
 DIGEST_BYTES = 16
 _ROWS = 4096
-"""Calls that are noted at once, and calls whose deaths are remembered."""
-_SUSPECT = struct.Struct(f"{DIGEST_BYTES}sdQ")
-"""A call, the time of the last death at which it was open, and the number of such deaths."""
-_SUSPECTS = _ROWS * DIGEST_BYTES  # where they begin, behind the open calls
-_NOTHING = bytes(DIGEST_BYTES)
+"""Calls that are noted at once; further ones are not."""
+_ROW = struct.Struct(f"{DIGEST_BYTES}sIId")
+"""A call, how often it is open, at how many deaths it was, and the time of the last one."""
+_NOBODY = bytes(DIGEST_BYTES)
+
+
+@dataclass
+class _Call:
+    row: int
+    open: int = 0
+    deaths: int = 0
+    last_death: float = 0.0
 
 
 class CallTable:
     """The digests of open calls, and of those that were open at deaths, in a mapped file that outlives the process.
 
-    A digest that a death has cut in two is that of no call, so it does no harm. The process that serves calls `begin`
-    and `end`, in one thread; the supervisor calls `note_end` while there is no such process. The clock is that of the
-    machine, not of a process.
+    A row that a death has torn is that of no call, so it does no harm. The process that serves calls `begin` and `end`,
+    in one thread; the supervisor calls `note_end` while there is no such process. The clock is that of the machine, not
+    of a process.
     """
 
     def __init__(self, path: Path, clock: Callable[[], float] = time.monotonic) -> None:
-        size = _SUSPECTS + _ROWS * _SUSPECT.size
         if not path.exists():
-            path.write_bytes(bytes(size))
+            path.write_bytes(bytes(_ROWS * _ROW.size))
         with path.open("r+b") as file:
-            self._file = mmap.mmap(file.fileno(), size)
+            self._file = mmap.mmap(file.fileno(), 0)
         self._clock = clock
-        self._free, self._rows = [*range(_ROWS)], dict[bytes, int]()
-        self._open = Counter[bytes]()
-        self._suspects = self._read_suspects()
+        self._read()
+
+    def _read(self) -> None:
+        self._free = list[int]()
+        self._calls = dict[bytes, _Call]()
+        for row, (digest, *state) in enumerate(_ROW.iter_unpack(self._file[:])):
+            if digest == _NOBODY or digest in self._calls:
+                self._free.append(row)
+            else:
+                self._calls[digest] = _Call(row, *state)
+
+    def is_suspect(self, digest: bytes) -> bool:
+        """Return whether a call will be refused if it is open at one death more."""
+        return self._deaths(digest) == MOST_DEATHS - 1
 
     def begin(self, digest: bytes) -> None:
         """Note that a call is open. Raises RegardError if it is refused."""
-        if (deaths := self.deaths(digest)) >= MOST_DEATHS:
-            raise RegardError(f"the server ended {deaths} times while it answered this; send something else")
-        self._open[digest] += 1
-        if digest not in self._rows and self._free:
-            self._rows[digest] = self._free.pop()
-            self._write(self._rows[digest], digest)
+        if self._deaths(digest) >= MOST_DEATHS:
+            raise RegardError(f"the server ended {MOST_DEATHS} times while it answered this; send something else")
+        if digest not in self._calls and self._free:
+            self._calls[digest] = _Call(self._free.pop())
+        if call := self._calls.get(digest):
+            call.open += 1
+            self._write(digest, call)
 
     def end(self, digest: bytes, completed: bool) -> None:
         """Note that a call is open no longer; if it was `completed`, its deaths are forgotten."""
-        self._open[digest] -= 1
-        if not self._open[digest]:
-            del self._open[digest]
-            if digest in self._rows:
-                self._free.append(self._rows.pop(digest))
-                self._write(self._free[-1], _NOTHING)
-        if completed and digest in self._suspects:
-            row, *_ = self._suspects.pop(digest)
-            self._write_suspect(row, _NOTHING, 0.0, 0)
+        if call := self._calls.get(digest):
+            call.open -= 1
+            call.deaths = 0 if completed else call.deaths
+            self._write(digest, call)
+
+    def blame(self, digest: bytes) -> None:
+        """Count a death of another process for an open call."""
+        if call := self._calls.get(digest):
+            call.deaths += 1
+            call.last_death = self._clock()
 
     def note_end(self, is_death: bool) -> None:
-        """Forget what was open in a process that has ended; if it has died, count a death for each of these calls."""
-        starts = range(0, _SUSPECTS, DIGEST_BYTES) if is_death else ()
-        digests = {self._file[start : start + DIGEST_BYTES] for start in starts}
-        self._file[:_SUSPECTS] = bytes(_SUSPECTS)
-        self._suspects = self._read_suspects()
-        deaths = {digest: (at, count) for digest, (_, at, count) in self._suspects.items()}
-        deaths |= {digest: (self._clock(), self.deaths(digest) + 1) for digest in digests - {_NOTHING}}
-        worst = sorted(deaths.items(), key=lambda item: item[1][::-1])[-_ROWS:]
-        self._file[_SUSPECTS:] = bytes(len(self._file) - _SUSPECTS)
-        for row, (digest, (at, count)) in enumerate(worst):
-            self._write_suspect(row, digest, at, count)
+        """Note that the process has ended, with all its calls; if it has died, count a death for each of these."""
+        self._read()
+        for digest, call in list(self._calls.items()):
+            if is_death and call.open:
+                self.blame(digest)
+            call.open = 0
+            self._write(digest, call)
 
-    def deaths(self, digest: bytes) -> int:
+    def _deaths(self, digest: bytes) -> int:
         """Return the number of deaths at which a call was open, if the last was within ten minutes."""
-        _, at, count = self._suspects.get(digest, (0, 0.0, 0))
-        return count if self._clock() - at < REFUSED_SECONDS else 0
+        call = self._calls.get(digest)
+        return call.deaths if call and self._clock() - call.last_death < REFUSED_SECONDS else 0
 
-    def _read_suspects(self) -> dict[bytes, tuple[int, float, int]]:
-        """Return the row of each call that was open at a death, the time of the last one, and their number."""
-        rows = enumerate(_SUSPECT.iter_unpack(self._file[_SUSPECTS:]))
-        return {digest: (row, at, count) for row, (digest, at, count) in rows if digest != _NOTHING}
-
-    def _write(self, row: int, digest: bytes) -> None:
-        self._file[row * DIGEST_BYTES : (row + 1) * DIGEST_BYTES] = digest
-
-    def _write_suspect(self, row: int, digest: bytes, at: float, count: int) -> None:
-        _SUSPECT.pack_into(self._file, _SUSPECTS + row * _SUSPECT.size, digest, at, count)
+    def _write(self, digest: bytes, call: _Call) -> None:
+        """Write the row of a call, or free it if there is nothing to be known of the call."""
+        if not call.open and not self._deaths(digest):
+            self._free.append(call.row)
+            del self._calls[digest]
+            digest = _NOBODY
+        _ROW.pack_into(self._file, call.row * _ROW.size, digest, call.open, call.deaths, call.last_death)

@@ -23,7 +23,7 @@ def model_names(paths: Sequence[Path]) -> list[str]:
     """Return a name for each model: that of its file or folder; a number tells equal ones apart."""
     names: list[str] = []
     for path in paths:
-        stem = re.sub(r"[^\w.-]", "-", path.resolve().stem if path.is_file() else path.resolve().name) or "model"
+        stem = re.sub(r"[^\w.-]", "-", path.resolve().name if path.is_dir() else path.resolve().stem) or "model"
         name, number = stem, 2
         while name in names:
             name, number = f"{stem}-{number}", number + 1

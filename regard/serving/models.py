@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -70,11 +70,15 @@ class _Host:
     about: ServedModel
     language_id: LanguageId
     model: Any = None
+    is_open: asyncio.Event = field(default_factory=asyncio.Event)
     is_whole: bool = False
 
 
 class Models:
     """The models of a server. What needs PyTorch is opened by `open_pytorch`.
+
+    `descriptions`: a file in which those of all models are kept for the next process, if this one dies: requests for a
+    model that is still being opened can wait for it then.
 
     Requests raise UsageError for options that the model cannot do, LineError for lines that it cannot translate (with
     their numbers), Overloaded, DeadlineExceeded, and RegardError if the model is away. `deadline`: seconds from now. A
@@ -82,7 +86,11 @@ class Models:
     """
 
     def __init__(
-        self, settings: ServiceSettings, log: Log = print, open_pytorch: Callable[[Folder], Any] | None = None
+        self,
+        settings: ServiceSettings,
+        log: Log = print,
+        open_pytorch: Callable[[Folder], Any] | None = None,
+        descriptions: Path | None = None,
     ) -> None:
         self._settings = settings
         self._log = log
@@ -94,6 +102,8 @@ class Models:
         self._reloading = asyncio.Lock()
         self._language_id = LanguageId({})
         self._exports = Exports()
+        self._descriptions = descriptions
+        self._described = dict[str, Mapping[str, Any]]()
         self._short = ThreadPoolExecutor(_SHORT_CALLS, "call")
         self._long = ThreadPoolExecutor(_LONG_CALLS, "long-call")
 
@@ -109,6 +119,7 @@ class Models:
             self._hosts[name] = _Host(path, pair, backlog, (), away, LanguageId({}))
         hosts = list(self._hosts.values())
         if not strict:
+            self._recall()
             self._opening = asyncio.create_task(self._open_all([host for host in hosts if host.path.is_dir()]))
             hosts = [host for host in hosts if not host.path.is_dir()]
         causes = await self._open_all(hosts)
@@ -214,7 +225,7 @@ class Models:
         self, name: str, method: str, size: tuple[int, int], deadline: float, *arguments: Any, is_large: bool = False
     ) -> Any:
         """Call a method of a model in a thread; `size`: lines and characters that it counts as in the backlog."""
-        host = self._host(name, method)
+        host = await self._opened(name, method, deadline)
         host.backlog.admit(*size, deadline)
         pool = self._long if is_large or size[1] > LONG else self._short
         with host.backlog.holding(*size), _giving_up(deadline) as stop:
@@ -224,7 +235,7 @@ class Models:
         self, model: str, text: str, request: TextRequest, deadline: float
     ) -> AsyncGenerator[tuple[int, str] | ServedText, None]:
         """Yield what the translation of a text grows by, with the number of the line, greedily; at last the whole."""
-        host = self._host(model, "stream")
+        host = await self._opened(model, "stream", deadline)
         size = _size([text])
         host.backlog.admit(*size, deadline)
         ends = time.monotonic() + deadline
@@ -237,12 +248,12 @@ class Models:
         """Return the languages of the models with the probability that the text is of each, likeliest first."""
         return self._language_id.detect(text)
 
-    def _host(self, name: str, method: str) -> _Host:
-        """Return the model of a name for a call. Raises UsageError, Overloaded."""
+    async def _opened(self, name: str, method: str, deadline: float) -> _Host:
+        """Return the model of a name for a call, once it is open. Raises UsageError, Overloaded, RegardError."""
         if name not in self._hosts:
             raise UsageError(f"model {name!r}: there is none of this name; there are {', '.join(self._hosts)}")
         host = self._hosts[name]
-        if self._is_draining or host.model is None:
+        if self._is_draining:
             raise Overloaded(5)
         reads_images = host.about.kind == "captions"
         if reads_images != (method in ("caption", "explain_image")):
@@ -251,6 +262,11 @@ class Models:
                 if reads_images
                 else "this model translates text; ask a model of images for captions"
             )
+        try:
+            if not host.is_open.is_set():
+                await asyncio.wait_for(host.is_open.wait(), min(_PATIENCE, deadline))
+        except asyncio.TimeoutError:
+            raise RegardError(f"the model {name} is away, or still being opened; /ready says which are") from None
         if method in ("explain", "continuations") and not isinstance(host.model, ServedFile):
             raise UsageError("this model runs on PyTorch, which this server has no explanations of; use `regard show`")
         return host
@@ -307,12 +323,29 @@ class Models:
         except RegardError as problem:
             causes = (cause if str(path) in cause else f"{path}: {cause}" for cause in problem.causes)
             raise ModelFolderError(*causes) from None
-        host.about = served_model(host.about.name, about, host.languages)
-        host.language_id = known_languages(about, host.languages)
         host.model = model
         host.is_whole = True
         host.state = state
+        host.is_open.set()
+        self._describe(host, about)
+        if self._descriptions is not None:
+            self._descriptions.write_bytes(msgspec.json.encode(self._described))
+
+    def _describe(self, host: _Host, about: Mapping[str, Any]) -> None:
+        """Take what a model says of itself."""
+        name = host.about.name
+        self._described[name] = about
+        host.about = served_model(name, about, host.languages)
+        host.language_id = known_languages(about, host.languages)
         self._language_id = LanguageId.merge(each.language_id for each in self._hosts.values())
+
+    def _recall(self) -> None:
+        """Take what models said of themselves in a process that has died."""
+        if self._descriptions is not None and self._descriptions.exists():
+            with contextlib.suppress(msgspec.DecodeError):  # it died while it wrote
+                described = msgspec.json.decode(self._descriptions.read_bytes())
+                for name in self._hosts.keys() & described.keys():
+                    self._describe(self._hosts[name], described[name])
 
 
 @contextlib.contextmanager

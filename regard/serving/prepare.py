@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -36,4 +38,6 @@ def main() -> None:
         answer = {"error": problem.causes}
     except (OSError, ModuleNotFoundError) as problem:
         answer = {"error": [f"{type(problem).__name__}: {problem}"]}
-    print(json.dumps(answer))
+    with suppress(BrokenPipeError):  # the server has ended
+        print(json.dumps(answer), flush=True)
+    os._exit(0)

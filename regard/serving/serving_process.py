@@ -64,8 +64,14 @@ async def serve(configuration: Mapping[str, Any], report: Report) -> None:
     paths, is_first = [Path(path) for path in configuration["models"]], configuration["strict"]
     pairs, notes = parse_pairs(configuration["languages"], len(paths))
     pytorch = PyTorchProcess(**configuration["pytorch"], start=lambda: report(pytorch=True))
-    service = Models(ServiceSettings(**configuration["service"]), lambda text: report(say=text), pytorch.open)
-    table = CallTable(Path(configuration["calls"]))
+    calls = Path(configuration["calls"])
+    service = Models(
+        ServiceSettings(**configuration["service"]),
+        lambda text: report(say=text),
+        pytorch.open,
+        calls.with_name("descriptions"),
+    )
+    table = CallTable(calls)
     app = create_app(
         service, settings, queue_depth=lambda: sum(lines for lines, _ in service.backlog.values()), calls=table
     )

@@ -23,7 +23,7 @@ from regard.serving import supervisor
 class PlantedService(FakeService):
     """Its "models" are files that it does not read."""
 
-    def __init__(self, _: Any, log: Any, __: Any) -> None:
+    def __init__(self, _: Any, log: Any, *__: Any) -> None:
         super().__init__()
         self.log, self.kept, self.backlog = log, bytearray(), dict[str, tuple[int, int]]()
 

@@ -681,3 +681,31 @@ def test_models_that_cannot_be_opened(tmp_path: Path, file: Path, content: bytes
         served([file, damaged, missing], use)
     assert len(caught.value.causes) == 2
     assert all(str(path) in str(caught.value) for path in (damaged, missing))
+
+
+def test_a_process_that_takes_the_place_of_another_knows_its_models(tmp_path: Path, file: Path, cache: Path) -> None:
+    """Files serve at once; folders are opened beside, and calls of them wait; what is gone is away."""
+    runs = [shutil.copy(file, tmp_path / "first.regard"), folder(tmp_path / "run", end=0.5), tmp_path / "gone.regard"]
+    shutil.copy(file, runs[2])
+
+    async def run() -> None:
+        kept = tmp_path / "descriptions"
+        paths = [Path(path) for path in runs]
+        before = Models(ServiceSettings(reload_seconds=0), descriptions=kept)
+        await before.start(paths)
+        expected = [await lines_of(before, SENTENCES[:1], model=name) for name in ("first", "run")]
+        await before.close()
+        paths[2].unlink()
+        messages = list[str]()
+        after = Models(ServiceSettings(reload_seconds=0), messages.append, descriptions=kept)
+        await after.start(paths, strict=False)
+        states = [model.is_ready for model in after.models.values()]
+        assert (states, after.models["run"].pairs) == ([True, False, False], before.models["run"].pairs)
+        assert [await lines_of(after, SENTENCES[:1], model=name) for name in ("first", "run")] == expected
+        assert [model.is_ready for model in after.models.values()] == [True, True, False]
+        assert "no such file" in "".join(messages)
+        with pytest.raises(RegardError, match="is away"):
+            await lines_of(after, SENTENCES[:1], model="gone", deadline=0.01)
+        await after.close()
+
+    asyncio.run(run())

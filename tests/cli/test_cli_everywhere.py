@@ -196,6 +196,16 @@ def test_closed_streams_give_no_traceback(transformer: Path, closed: str, status
 
 
 @posix
+def test_closed_streams_stay_taken_in_a_program_that_follows() -> None:
+    """The socket of a server, and its pipes, do not get their numbers, under which its processes have others."""
+    follows = "import os; [os.fstat(number) for number in range(3)]"
+    code = f"import os, sys; from regard.pipe import _open_streams; _open_streams(); {follows}"
+    code += f"; os.execv(sys.executable, [sys.executable, '-c', {follows!r}])"
+    command = ["sh", "-c", '"$0" -c "$1" <&- >&- 2>&-', sys.executable, code]
+    assert subprocess.run(command, env=_environment(), check=False).returncode == 0
+
+
+@posix
 def test_names_that_are_not_utf8_give_sentences(
     regard: Command, transformer: Path, corpus: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

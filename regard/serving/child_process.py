@@ -132,7 +132,7 @@ class ChildProcess:
         assert process.stdout is not None
         with process.stdout as lines:
             for line in lines:
-                if line.endswith(b"\n"):  # else it has died in the middle of it
+                with suppress(ValueError):  # it has died in the middle of a line, or something else has printed one
                     self._events.put((self, json.loads(line)))
         process.wait()
         self._events.put((self, {}))

@@ -223,6 +223,17 @@ def test_the_serving_process_ends_with_its_supervisor(tmp_path: Path) -> None:
         assert not list(tmp_path.glob("regard-*")), "nothing is left behind"
 
 
+def test_nothing_is_left_of_a_supervisor_that_was_killed_while_its_process_started(tmp_path: Path) -> None:
+    code = (
+        "from types import SimpleNamespace as N; from pathlib import Path; from regard.serving import serving_process"
+    )
+    left = tmp_path / "left"
+    left.mkdir()
+    code += f"; serving_process._obey(N(started=False), None, 0, Path({str(left)!r}))"
+    done = subprocess.run([sys.executable, "-c", code], stdin=subprocess.DEVNULL, check=False)
+    assert (done.returncode, left.exists()) == (1, False)
+
+
 def test_models_that_are_away(tmp_path: Path) -> None:
     """At the first start they are its error; later the others are served without them."""
     configuration = {"models": [str(tmp_path / "no")], "languages": [], "settings": {}, "service": {}, "quiet": True}
@@ -314,7 +325,7 @@ def test_while_a_process_cannot_start_the_supervisor_answers(tmp_path: Path) -> 
 
 
 def test_a_process_that_was_never_ready_is_an_error() -> None:
-    commands = [[sys.executable, "-c", "raise SystemExit(3)"]] * 2
+    commands = [[sys.executable, "-c", "print('from a library'); raise SystemExit(3)"]] * 2
     with pytest.raises(WorkerError, match="ended with status 3 before it was ready"):
         serve({"settings": {}}, "127.0.0.1", 0, commands=commands)
 

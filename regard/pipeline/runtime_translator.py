@@ -17,6 +17,7 @@ from regard.data.given_words import given_words
 from regard.pipeline.translator import Decoder, Translator
 from regard.runtime.model import Constraints as LibraryConstraints
 from regard.runtime.model import Options, RuntimeHypothesis, RuntimeLine, RuntimeModel, available_cores
+from regard.text.casing import CaseReader
 from regard.text.constraints import NO_CONSTRAINTS, Constraints, constraints_of_each, missing_terms
 from regard.text.doubts import Doubts
 from regard.text.text_path import Request, Wanted
@@ -82,6 +83,11 @@ class RuntimeTranslator(Translator):
     def language_pair(self) -> tuple[str, str]:
         source, target = self.model.card["languages"]
         return source, target
+
+    @cached_property
+    def case_reader(self) -> CaseReader:
+        model = self.model  # a cycle with this translator would keep the file mapped when nobody needs it any more
+        return CaseReader(self.language_pair, lambda text: model.encode(text)[:-1])
 
     @property
     def copies(self) -> str:

@@ -97,15 +97,18 @@ class Models:
         self._open_pytorch = open_pytorch or _open_here
         self._hosts: dict[str, _Host] = {}
         self._watcher: asyncio.Task[None] | None = None
-        self._opening: asyncio.Task[list[str]] | None = None
+        self._opening: asyncio.Task[None] | None = None
         self._is_draining = False
         self._reloading = asyncio.Lock()
         self._language_id = LanguageId({})
         self._exports = Exports()
         self._descriptions = descriptions
         self._described = dict[str, Mapping[str, Any]]()
-        self._short = ThreadPoolExecutor(_SHORT_CALLS, "call")
-        self._long = ThreadPoolExecutor(_LONG_CALLS, "long-call")
+        self._pools = {
+            (is_file, is_long): ThreadPoolExecutor(_LONG_CALLS if is_long else _SHORT_CALLS, "call")
+            for is_file in (False, True)
+            for is_long in (False, True)
+        }
 
     async def start(self, paths: Sequence[Path], languages: Sequence[Pair] = (), strict: bool = True) -> None:
         """Open all models. Raises ModelFolderError, with all causes, if one cannot be.
@@ -122,29 +125,28 @@ class Models:
             self._recall()
             self._opening = asyncio.create_task(self._open_all([host for host in hosts if host.path.is_dir()]))
             hosts = [host for host in hosts if not host.path.is_dir()]
-        causes = await self._open_all(hosts)
-        if strict:
-            ModelFolderError.raise_all(causes)
+        await self._open_all(hosts, strict)
         if self._settings.reload_seconds:
             self._watcher = asyncio.create_task(self._watch())
 
-    async def _open_all(self, hosts: Sequence[_Host]) -> list[str]:
-        """Open models, and return why some cannot be."""
+    async def _open_all(self, hosts: Sequence[_Host], strict: bool = False) -> None:
+        """Open models. Raises ModelFolderError if some cannot be and it is `strict`; else says why."""
         outcomes = await asyncio.gather(*map(self._open, hosts), return_exceptions=True)
         problems = [outcome for outcome in outcomes if outcome is not None]
         if other := [problem for problem in problems if not isinstance(problem, RegardError)]:
             raise other[0]
         causes = [cause for problem in problems if isinstance(problem, RegardError) for cause in problem.causes]
+        if strict:
+            ModelFolderError.raise_all(causes)
         for cause in causes:
             self._log(f"cannot be opened, and is away: {cause}")
-        return causes
 
     async def close(self) -> None:
         """Give up what is open; files are no longer watched."""
         for task in (self._watcher, self._opening):
             if task is not None:
                 task.cancel()
-        for pool in (self._short, self._long):
+        for pool in self._pools.values():
             pool.shutdown(wait=False, cancel_futures=True)
 
     def drain(self) -> None:
@@ -160,7 +162,7 @@ class Models:
             return
         try:
             with _giving_up(_PATIENCE) as stop:
-                await _in_thread(self._short, _PATIENCE, stop, host.model.check)
+                await _in_thread(self._pool(host, is_long=False), _PATIENCE, stop, host.model.check)
             host.is_whole = True
         except DeadlineExceeded:
             pass
@@ -227,7 +229,7 @@ class Models:
         """Call a method of a model in a thread; `size`: lines and characters that it counts as in the backlog."""
         host = await self._opened(name, method, deadline)
         host.backlog.admit(*size, deadline)
-        pool = self._long if is_large or size[1] > LONG else self._short
+        pool = self._pool(host, is_large or size[1] > LONG)
         with host.backlog.holding(*size), _giving_up(deadline) as stop:
             return await _in_thread(pool, deadline, stop, getattr(host.model, method), *arguments)
 
@@ -241,8 +243,13 @@ class Models:
         ends = time.monotonic() + deadline
         with host.backlog.holding(*size), _giving_up(deadline) as stop:
             parts = host.model.stream(text, request)
-            while part := await _in_thread(self._long, ends - time.monotonic(), stop, next, parts, None):
+            pool = self._pool(host, is_long=True)
+            while part := await _in_thread(pool, ends - time.monotonic(), stop, next, parts, None):
                 yield part
+
+    def _pool(self, host: _Host, is_long: bool) -> ThreadPoolExecutor:
+        """Return the threads for a call. Those of PyTorch may wait for a process that hangs, files do not wait then."""
+        return self._pools[isinstance(host.model, ServedFile), is_long]
 
     def detect(self, text: str) -> list[tuple[str, float]]:
         """Return the languages of the models with the probability that the text is of each, likeliest first."""

@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import base64
 import contextlib
+import gc
 import json
 import os
 import random
 import shutil
 import threading
 import warnings
+import weakref
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -32,10 +34,12 @@ from regard.runtime import native
 from regard.runtime.engine import pack_model
 from regard.runtime.engine.runtime_file import runtime_file
 from regard.runtime.model import Constraints
-from regard.serving import served_translator
+from regard.serving import models, served_translator
 from regard.serving.application import create_app
 from regard.serving.backlog import Backlog
 from regard.serving.models import Models, ServiceSettings
+from regard.serving.pytorch_models import open_folder
+from regard.serving.pytorch_process import Folder
 from regard.serving.runtime_explanation import Explainer
 from regard.serving.served_translator import ServedFile
 from regard.serving.server_settings import ServerSettings
@@ -465,6 +469,49 @@ def test_a_changed_file_is_loaded_while_calls_go_on(tmp_path: Path) -> None:
     assert long == old * 100, "what was begun is finished by the model that it was begun with"
     assert "loaded again" in messages[0]
     assert "cannot be used, so the model stays as it was" in messages[1]
+
+
+def test_a_file_is_closed_with_its_last_call(file: Path) -> None:
+    """Whoever replaces it need not wait for garbage to be collected, of which a server has little."""
+    gc.disable()
+    try:
+        translator = RuntimeTranslator(file)
+        opened = weakref.ref(translator.model)
+        model = ServedFile(translator, 10**8)
+        assert model.translate(["I GO HOME"], TextRequest(SearchRequest(nbest=2)), DEADLINE)
+        del translator, model
+        assert opened() is None
+    finally:
+        gc.enable()
+
+
+def test_calls_that_wait_for_pytorch_keep_no_threads_of_files(
+    tmp_path: Path, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("REGARD_EXPORTS", "off")
+    monkeypatch.setattr(models, "_SHORT_CALLS", 2)
+    release = threading.Event()
+
+    def open_stuck(opened: Folder) -> Any:
+        model = open_folder(*opened[:-1])
+        monkeypatch.setattr(model, "translate", lambda *_: release.wait())
+        return model
+
+    async def use() -> list[ServedLine]:
+        service = Models(ServiceSettings(reload_seconds=0), open_pytorch=open_stuck)
+        await service.start([folder(tmp_path / "stuck"), file])
+        calls = [
+            asyncio.create_task(service.translate("stuck", [line], TextRequest(), DEADLINE)) for line in SENTENCES[:3]
+        ]
+        await wait_until_async(lambda: service.backlog["stuck"][0] == len(calls), "the calls are open")
+        try:
+            return await lines_of(service, SENTENCES[:1], model="ko-en")
+        finally:
+            release.set()
+            await asyncio.gather(*calls)
+            await service.close()
+
+    assert asyncio.run(use())
 
 
 def flip(path: Path) -> None:

@@ -10,8 +10,8 @@ import json
 import logging
 import re
 import time
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypeVar
 
 from fastapi import APIRouter
@@ -35,6 +35,9 @@ from regard.text.text_format import PLAIN, TextFormat
 
 class CallTable(Protocol):
     """The calls that are open; it outlives the process, and refuses those that have brought it down too often."""
+
+    def is_suspect(self, digest: bytes) -> bool:
+        """Return whether a call will be refused if the process ends once more while it is open."""
 
     def begin(self, digest: bytes) -> None:
         """Note that a call is open. Raises RegardError if it is refused."""
@@ -67,6 +70,8 @@ class Server:
     keys: KeyFile | None = None
     metrics: Metrics | None = None
     calls: CallTable | None = None
+    alone: asyncio.Lock = field(default_factory=asyncio.Lock)
+    """Held by a call that is suspect, so that the next death is that of the one that is to blame."""
 
     def pairs(self) -> LanguagePairs:
         """Return the language pairs of the models that are ready."""
@@ -203,21 +208,25 @@ class Call(Generic[P]):
         return results
 
 
-@contextlib.contextmanager
-def _open(calls: CallTable | None, digest: bytes) -> Iterator[contextlib.ExitStack]:
+@contextlib.asynccontextmanager
+async def _open(call: Call[P]) -> AsyncIterator[contextlib.ExitStack]:
     """Note that a call is open, up to the end of the block, or of the stack if it is taken over.
 
     Raises RegardError if the call has brought down the process too often. It is completed if no error ends it.
     """
+    server, calls = call.server, call.server.calls
 
     def end(_: Any, problem: BaseException | None, __: Any) -> None:
         if calls is not None:
-            calls.end(digest, problem is None)
+            calls.end(call.digest, problem is None)
 
-    if calls is not None:
-        calls.begin(digest)
     with contextlib.ExitStack() as stack:
-        stack.push(end)
+        if calls is not None:
+            if calls.is_suspect(call.digest):
+                await call.attend(server.alone.acquire())
+                stack.callback(server.alone.release)
+            calls.begin(call.digest)
+            stack.push(end)
         yield stack
 
 
@@ -256,7 +265,7 @@ class CallRoutes:
 
         async def endpoint(request: Request) -> Response:
             call = await self.server.admit(request, parameters)
-            with _open(self.server.calls, call.digest) as opened:
+            async with _open(call) as opened:
                 content = await work(call)
                 if not isinstance(content, Response):
                     return json_response(content)

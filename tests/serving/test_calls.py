@@ -9,6 +9,7 @@ from typing import Any
 import httpx
 import pytest
 from fake import FakeService
+from limits import wait_until_async
 
 from regard.common.errors import RegardError
 from regard.serving.application import create_app
@@ -23,7 +24,10 @@ class Table:
     def __init__(self) -> None:
         self.open = list[bytes]()
         self.ended = list[bool]()
-        self.refuses = False
+        self.refuses = self.suspects = False
+
+    def is_suspect(self, _: bytes) -> bool:
+        return self.suspects
 
     def begin(self, digest: bytes) -> None:
         if self.refuses:
@@ -89,3 +93,21 @@ def test_a_call_that_brings_the_process_down_is_refused(
     assert (answer.status_code, service.calls) == (503, [])
     assert "3 times" in answer.json()["detail"]
     assert answer.headers["retry-after"]
+
+
+def test_suspects_are_answered_one_after_the_other(table: Table, service: FakeService) -> None:
+    """One that waits has its deadline all the same."""
+    app, table.suspects = create_app(service, ServerSettings(), calls=table), True
+
+    async def run() -> list[httpx.Response]:
+        async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://localhost") as client:
+            first = asyncio.create_task(client.post("/v1/translate", json={**HELLO, "text": "slow"}))
+            await wait_until_async(lambda: table.open, "the first is open")
+            second = asyncio.create_task(client.post("/v1/translate", json=HELLO))
+            late = await client.post("/v1/translate", json={**HELLO, "deadline_ms": 50})
+            assert len(table.open) == 1
+            service.released.set()
+            return [late, await first, await second]
+
+    assert [answer.status_code for answer in asyncio.run(run())] == [504, 200, 200]
+    assert table.ended == [True, True]

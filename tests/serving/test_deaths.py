@@ -57,6 +57,16 @@ def test_a_call_that_was_open_at_three_deaths_is_refused_for_ten_minutes(process
     assert not processes.is_refused(POISON)
 
 
+def test_a_call_that_was_open_at_two_deaths_is_suspect(processes: Processes) -> None:
+    suspects = list[bool]()
+    for _ in range(4):
+        suspects.append(processes.table.is_suspect(POISON))
+        if not processes.is_refused(POISON):
+            processes.table.begin(POISON)
+        processes.die()
+    assert suspects == [False, False, True, False]
+
+
 def test_an_answer_makes_deaths_forgotten(processes: Processes) -> None:
     for _ in range(5):
         processes.table.begin(POISON)

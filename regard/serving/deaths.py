@@ -59,10 +59,6 @@ class CallTable:
         """Return whether a call will be refused if it is open at one death more."""
         return self._deaths(digest) == MOST_DEATHS - 1
 
-    def is_suspect(self, digest: bytes) -> bool:
-        """Return whether a call will be refused if it is open at one death more."""
-        return self.deaths(digest) == MOST_DEATHS - 1
-
     def begin(self, digest: bytes) -> None:
         """Note that a call is open. Raises RegardError if it is refused."""
         if self._deaths(digest) >= MOST_DEATHS:

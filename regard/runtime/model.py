@@ -669,8 +669,9 @@ class RuntimeQueue:
 
         No other thread may take calls that it did not submit.
         """
-        ticket = next(self._tickets)
         stop = stop_event()
+        check_stop(stop)  # of many calls that are soon done none would be waited for
+        ticket = next(self._tickets)
         self.submit(ticket, sources, options, constraints)
         try:
             while (taken := self.take(PATIENCE, ticket)) is None:

@@ -11,7 +11,7 @@ import codecs
 import difflib
 import json
 import re
-from collections.abc import AsyncGenerator, Iterable
+from collections.abc import AsyncGenerator, Iterable, Sequence
 from functools import lru_cache
 from itertools import islice
 from typing import Annotated, Any, TypeVar
@@ -33,8 +33,8 @@ LONG = 10_000
 """Bytes of a form from which on it is read in a thread."""
 _MEDIA = 500
 """Characters of the media type of a form in parts, which is read in quadratic time."""
-_FEW = 5
-"""Wrong texts that an error lists."""
+_FEW, _NAMED = 5, 20
+"""Wrong texts that an error lists, and wrong parameters."""
 _HALF = re.compile(rb"\\u[dD][89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F])")
 FORM, MULTIPART, JSON = "application/x-www-form-urlencoded", "multipart/form-data", "application/json"
 CLOSE = {"Connection": "close"}  # so that the rest of a body need not be read
@@ -215,26 +215,28 @@ def _grouped(fields: Iterable[tuple[str, Any]]) -> dict[str, Any]:
 def _sentences(kind: type[Parameters], problem: pydantic.ValidationError) -> list[str]:
     """Return a sentence for each parameter that is wrong."""
     sentences = dict[str, str]()  # a union reports each of its kinds
+    unknown = list[str]()
     for error in problem.errors(include_url=False, include_context=False):
         name = str(error["loc"][0]) if error["loc"] else ""
         message = error["msg"].removeprefix("Value error, ")
         if error["type"] == "extra_forbidden":
-            sentence = _unknown(kind, name)
-        elif error["type"] == "missing":
+            unknown.append(name)
+            continue
+        if error["type"] == "missing":
             sentence = f"`{name}` is missing"
         elif error["type"] == "value_error":
             sentence = f"`{name}`: {message}" if name else message
         else:
             sentence = f"`{name}`: {message[0].lower()}{message[1:]}, got {excerpt(error['input'])}"
         sentences.setdefault(name, sentence)
-    return list(sentences.values())[:20]
+    return [*sentences.values(), *_unknown(kind, unknown)][:_NAMED]
 
 
 def _json_sentence(kind: type[Parameters], message: str, most: int) -> str:
     """Return what msgspec says in the words of the others: it names Python's types."""
     what, _, place = message.removesuffix("`").partition(" - at `$.")
     if match := re.fullmatch("Object contains unknown field `(.*)", what, re.DOTALL):
-        return _unknown(kind, match[1])
+        return _unknown(kind, [match[1]])[0]
     got = re.search(r"got `(\w+)", what)
     if not place:
         return f'wanted a JSON object, as {{"name": …}}, got {got[1] if got else what}'
@@ -244,11 +246,19 @@ def _json_sentence(kind: type[Parameters], message: str, most: int) -> str:
     return f"`{place}`: {what[0].lower()}{what[1:]}"
 
 
-def _unknown(kind: type[Parameters], name: str) -> str:
+def _unknown(kind: type[Parameters], names: Sequence[str]) -> list[str]:
+    """Return a sentence for each unknown name that is like a known one, and one for all others."""
     known = list(kind.model_fields)
-    close = difflib.get_close_matches(name[:50], known, 1)
-    remedy = f"did you mean `{close[0]}`?" if close else f"there are: {', '.join(known)}"
-    return f"unknown parameter {excerpt(name)}; {remedy}"
+    sentences, others = list[str](), list[str]()
+    for name in names[:_NAMED]:
+        if close := difflib.get_close_matches(name[:50], known, 1):
+            sentences.append(f"unknown parameter {excerpt(name)}; did you mean `{close[0]}`?")
+        else:
+            others.append(excerpt(name))
+    if others:
+        noun = "parameter" if len(others) == 1 else "parameters"
+        sentences.append(f"unknown {noun} {', '.join(others)}; there are: {', '.join(known)}")
+    return sentences
 
 
 def excerpt(value: Any) -> str:

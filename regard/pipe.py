@@ -114,8 +114,11 @@ def main() -> None:
     _open_streams()
     call = pipe_call(sys.argv[1:])
     if call is None:
-        from regard.cli import main as run_command
-
+        try:
+            from regard.cli import main as run_command
+        except KeyboardInterrupt:
+            print("regard: stopped", file=sys.stderr)
+            sys.exit(130)
         run_command()
     import signal
 

@@ -12,14 +12,15 @@ import sys
 from contextlib import suppress
 from typing import NoReturn
 
-from regard.serving.supervisor import serve
-
 
 def main() -> NoReturn:
     """Serve with the arguments in a file that is given by its number; then end as the command line does."""
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     number, _, *command = sys.argv[1:]
     try:
+        signal.pthread_sigmask(signal.SIG_SETMASK, ())  # those that came meanwhile wait for this
+        from regard.serving.supervisor import serve
+
         with os.fdopen(int(number)) as file:
             arguments = json.load(file)
         serve(**arguments, say=_hush if arguments["configuration"]["quiet"] else _say)

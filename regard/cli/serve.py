@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import signal
 import sys
 import tempfile
 from collections.abc import Mapping
@@ -132,6 +133,7 @@ def _serve_here(configuration: Mapping[str, Any], address: tuple[str, int], max_
         file.write(json.dumps(arguments).encode())
         file.seek(0)
         os.set_inheritable(file.fileno(), True)
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})  # until they can be answered
         command = module_command("regard.supervise", str(file.fileno()), "regard", *sys.argv[1:])
         os.execv(command[0], command)
 

@@ -26,6 +26,7 @@ from regard.serving.metrics import Metrics
 from regard.serving.models import Models
 from regard.serving.openapi import body
 from regard.serving.pairs import LanguagePairs
+from regard.serving.pytorch_process import ProcessDied
 from regard.serving.requests import KEYS, P, excerpt, parse, read_body, request_values
 from regard.serving.server_settings import ServerSettings
 from regard.serving.service import DeadlineExceeded, SearchRequest, TextRequest
@@ -41,6 +42,9 @@ class CallTable(Protocol):
 
     def begin(self, digest: bytes) -> None:
         """Note that a call is open. Raises RegardError if it is refused."""
+
+    def blame(self, digest: bytes) -> None:
+        """Count a death of another process for an open call."""
 
     def end(self, digest: bytes, completed: bool) -> None:
         """Note that a call is open no longer; `completed`: the models have answered it."""
@@ -218,6 +222,8 @@ async def _open(call: Call[P]) -> AsyncIterator[contextlib.ExitStack]:
 
     def end(_: Any, problem: BaseException | None, __: Any) -> None:
         if calls is not None:
+            if isinstance(problem, ProcessDied):
+                calls.blame(call.digest)
             calls.end(call.digest, problem is None)
 
     with contextlib.ExitStack() as stack:

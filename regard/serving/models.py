@@ -14,14 +14,13 @@ from typing import Any
 
 import msgspec
 
-from regard.common.errors import ModelFolderError, RegardError, UsageError
-from regard.common.reading import is_runtime_file
+from regard.common.errors import ModelFolderError, RegardError, UsageError, WorkerError
 from regard.common.stopping import Stopped, check_stop, stopped_by
 from regard.data.language_id import LanguageId
 from regard.pipeline.runtime_translator import RuntimeTranslator
 from regard.serving.backlog import Backlog
 from regard.serving.description import known_languages, served_model
-from regard.serving.model_files import Exports, model_names
+from regard.serving.model_files import files_state, is_kept, model_names, prepare
 from regard.serving.pytorch_process import Folder
 from regard.serving.served_translator import ServedFile
 from regard.serving.service import (
@@ -42,9 +41,11 @@ LONG = 10_000
 _IMAGE = (1, 200)
 """Lines and characters of text that an image counts as, in the backlog."""
 _SHORT_CALLS, _LONG_CALLS = 128, 4
-"""Calls that are open in threads at the same time; further ones wait."""
+"""Calls of a model that are open in threads at the same time; further ones wait."""
 _PATIENCE = 5.0
 """Seconds after which a model that says nothing is believed to be as it was."""
+_LONGEST_PAUSE = 60.0
+"""Seconds after which a model is tried again at the latest that something else than its files keeps away."""
 Log = Callable[[str], None]
 
 
@@ -66,12 +67,17 @@ class _Host:
     path: Path
     languages: Pair | None
     backlog: Backlog
-    state: tuple[Any, ...]  # of its files, as it was opened
     about: ServedModel
-    language_id: LanguageId
+    language_id: LanguageId = field(default_factory=lambda: LanguageId({}))
     model: Any = None
     is_open: asyncio.Event = field(default_factory=asyncio.Event)
     is_whole: bool = False
+    state: tuple[Any, ...] | None = None  # of its files, as they were opened or found unusable
+    export: Path | None = None  # that is open in the place of a folder
+    problem: str = ""  # why it could not be opened the last time
+    reloading: asyncio.Lock = field(default_factory=asyncio.Lock)
+    short_calls: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(_SHORT_CALLS, "call"))
+    long_calls: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(_LONG_CALLS, "long-call"))
 
 
 class Models:
@@ -96,19 +102,11 @@ class Models:
         self._log = log
         self._open_pytorch = open_pytorch or _open_here
         self._hosts: dict[str, _Host] = {}
-        self._watcher: asyncio.Task[None] | None = None
-        self._opening: asyncio.Task[None] | None = None
+        self._watchers = list[asyncio.Task[None]]()
         self._is_draining = False
-        self._reloading = asyncio.Lock()
         self._language_id = LanguageId({})
-        self._exports = Exports()
         self._descriptions = descriptions
         self._described = dict[str, Mapping[str, Any]]()
-        self._pools = {
-            (is_file, is_long): ThreadPoolExecutor(_LONG_CALLS if is_long else _SHORT_CALLS, "call")
-            for is_file in (False, True)
-            for is_long in (False, True)
-        }
 
     async def start(self, paths: Sequence[Path], languages: Sequence[Pair] = (), strict: bool = True) -> None:
         """Open all models. Raises ModelFolderError, with all causes, if one cannot be.
@@ -118,36 +116,23 @@ class Models:
         pairs = [*languages, *[None] * (len(paths) - len(languages))]
         for name, path, pair in zip(model_names(paths), paths, pairs, strict=True):
             away = ServedModel(name, "translation", (pair or ("", ""),), is_ready=False)
-            backlog = Backlog(self._settings.most_lines)
-            self._hosts[name] = _Host(path, pair, backlog, (), away, LanguageId({}))
+            self._hosts[name] = _Host(path, pair, Backlog(self._settings.most_lines), away)
         hosts = list(self._hosts.values())
-        if not strict:
-            self._recall()
-            self._opening = asyncio.create_task(self._open_all([host for host in hosts if host.path.is_dir()]))
-            hosts = [host for host in hosts if not host.path.is_dir()]
-        await self._open_all(hosts, strict)
-        if self._settings.reload_seconds:
-            self._watcher = asyncio.create_task(self._watch())
-
-    async def _open_all(self, hosts: Sequence[_Host], strict: bool = False) -> None:
-        """Open models. Raises ModelFolderError if some cannot be and it is `strict`; else says why."""
-        outcomes = await asyncio.gather(*map(self._open, hosts), return_exceptions=True)
-        problems = [outcome for outcome in outcomes if outcome is not None]
-        if other := [problem for problem in problems if not isinstance(problem, RegardError)]:
-            raise other[0]
-        causes = [cause for problem in problems if isinstance(problem, RegardError) for cause in problem.causes]
         if strict:
-            ModelFolderError.raise_all(causes)
-        for cause in causes:
-            self._log(f"cannot be opened, and is away: {cause}")
+            causes = await asyncio.gather(*map(self._open, hosts))
+            ModelFolderError.raise_all(cause for of_host in causes for cause in of_host)
+        else:
+            self._recall()
+            await asyncio.gather(*(self._reload(host) for host in hosts if not host.path.is_dir()))
+        self._watchers = [asyncio.create_task(self._watch(host)) for host in hosts]
 
     async def close(self) -> None:
         """Give up what is open; files are no longer watched."""
-        for task in (self._watcher, self._opening):
-            if task is not None:
-                task.cancel()
-        for pool in self._pools.values():
-            pool.shutdown(wait=False, cancel_futures=True)
+        for watcher in self._watchers:
+            watcher.cancel()
+        for host in self._hosts.values():
+            host.short_calls.shutdown(wait=False, cancel_futures=True)
+            host.long_calls.shutdown(wait=False, cancel_futures=True)
 
     def drain(self) -> None:
         """Tell readiness checks that the server is about to end; open calls go on."""
@@ -162,7 +147,7 @@ class Models:
             return
         try:
             with _giving_up(_PATIENCE) as stop:
-                await _in_thread(self._pool(host, is_long=False), _PATIENCE, stop, host.model.check)
+                await _in_thread(host.short_calls, _PATIENCE, stop, host.model.check)
             host.is_whole = True
         except DeadlineExceeded:
             pass
@@ -229,7 +214,7 @@ class Models:
         """Call a method of a model in a thread; `size`: lines and characters that it counts as in the backlog."""
         host = await self._opened(name, method, deadline)
         host.backlog.admit(*size, deadline)
-        pool = self._pool(host, is_large or size[1] > LONG)
+        pool = host.long_calls if is_large or size[1] > LONG else host.short_calls
         with host.backlog.holding(*size), _giving_up(deadline) as stop:
             return await _in_thread(pool, deadline, stop, getattr(host.model, method), *arguments)
 
@@ -243,13 +228,8 @@ class Models:
         ends = time.monotonic() + deadline
         with host.backlog.holding(*size), _giving_up(deadline) as stop:
             parts = host.model.stream(text, request)
-            pool = self._pool(host, is_long=True)
-            while part := await _in_thread(pool, ends - time.monotonic(), stop, next, parts, None):
+            while part := await _in_thread(host.long_calls, ends - time.monotonic(), stop, next, parts, None):
                 yield part
-
-    def _pool(self, host: _Host, is_long: bool) -> ThreadPoolExecutor:
-        """Return the threads for a call. Those of PyTorch may wait for a process that hangs, files do not wait then."""
-        return self._pools[isinstance(host.model, ServedFile), is_long]
 
     def detect(self, text: str) -> list[tuple[str, float]]:
         """Return the languages of the models with the probability that the text is of each, likeliest first."""
@@ -280,63 +260,82 @@ class Models:
 
     async def reload(self) -> None:
         """Open again the models whose files have changed; one that cannot be opened stays as it was."""
-        async with self._reloading:  # a signal may come while files are looked at anyway
-            for name, host in self._hosts.items():
-                await self._reload(name, host)
+        await asyncio.gather(*map(self._reload, self._hosts.values()))
 
-    async def _reload(self, name: str, host: _Host) -> None:
-        state = self._exports.state_of(host.path)
-        if not state or state == host.state:
-            return
-        await asyncio.sleep(min(1.0, self._settings.reload_seconds))
-        if self._exports.state_of(host.path) != state:
-            return  # is still being written
-        try:
-            await self._open(host)
-            self._log(f"{name}: loaded again, its files have changed")
-        except RegardError as problem:
-            host.state = state
-            await self._check(host)
-            rest = "so the model stays as it was"
-            if not host.is_whole:
-                rest = "and were written into while they were open: the model is away until a whole file is there"
-            self._log(f"{name}: its files have changed, but cannot be used, {rest}: {problem}")
-
-    async def _watch(self) -> None:
+    async def _watch(self, host: _Host) -> None:
+        """Open a model that is away, and again whenever its files change."""
+        pause = 0.0
         while True:
-            await asyncio.sleep(self._settings.reload_seconds)
-            try:
-                await self.reload()
-                await self.check()
-            except Exception as problem:  # the next look may succeed
-                self._log(f"models could not be loaded again: {type(problem).__name__}: {problem}")
+            is_again = await self._reload(host)
+            pause = min(_LONGEST_PAUSE, 2 * pause + 1) if is_again else self._settings.reload_seconds
+            if not pause:
+                return
+            await asyncio.sleep(pause)
 
-    async def _open(self, host: _Host) -> None:
-        """Open a model, in the place of the one before, which ends with its last call. Raises RegardError."""
-        settings = self._settings
-        path = host.path
-        state = self._exports.state_of(path)
+    async def _reload(self, host: _Host) -> bool:
+        """Open a model if its files have changed. Returns whether to try again, since it is not they that are to blame.
+
+        At most one reload of a model runs at a time: a signal may come while files are looked at anyway.
+        """
+        async with host.reloading:
+            if host.export is not None and not is_kept(host.export):  # without which no process could start again
+                host.export = host.state = None
+            state = files_state(host.path)
+            if state == host.state or (host.model is not None and not state):
+                return False
+            if host.state is not None:
+                await asyncio.sleep(min(1.0, self._settings.reload_seconds))
+                if files_state(host.path) != state:
+                    return False  # is still being written
+            was_open = host.model is not None
+            problem = "; ".join(await self._open(host))
+            if problem and problem != host.problem:
+                await self._check(host)
+                rest = "stays as it was" if host.is_whole else "is away"
+                self._log(f"{host.about.name}: cannot be opened, so the model {rest}: {problem}")
+            if not problem and (was_open or host.problem):
+                self._log(f"{host.about.name}: loaded again")
+            host.problem = problem
+            return problem != "" and host.state != state
+
+    async def _open(self, host: _Host) -> list[str]:
+        """Open a model, in the place of the one before, which ends with its last call. Returns why it cannot be opened.
+
+        The state of its files is noted, unless what keeps it away is something else that may pass.
+        """
+        state = files_state(host.path)
         try:
-            if not path.exists():
-                raise ModelFolderError("there is no such file or folder")
-            opened = await self._exports.prepare(path, settings.precision)
-            if is_runtime_file(opened):
-                model: Any = await asyncio.to_thread(_open_file, opened, settings, host.languages)
-            else:
-                version = host.model.folder.version + 1 if hasattr(host.model, "folder") else 0
-                options = (settings.precision, settings.threads, settings.answer_limit, host.languages or ())
-                model = await asyncio.to_thread(self._open_pytorch, Folder(opened, *options, version))
-            about = await asyncio.to_thread(model.about)
-        except RegardError as problem:
-            causes = (cause if str(path) in cause else f"{path}: {cause}" for cause in problem.causes)
-            raise ModelFolderError(*causes) from None
-        host.model = model
+            model, about = await self._load(host)
+            self._describe(host, about)
+        except Exception as problem:
+            causes = problem.causes if isinstance(problem, RegardError) else (f"{type(problem).__name__}: {problem}",)
+            if isinstance(problem, RegardError) and not isinstance(problem, WorkerError):
+                host.state = state
+            return [cause if str(host.path) in cause else f"{host.path}: {cause}" for cause in causes]
+        host.model, host.state = model, state
         host.is_whole = True
-        host.state = state
         host.is_open.set()
-        self._describe(host, about)
         if self._descriptions is not None:
-            self._descriptions.write_bytes(msgspec.json.encode(self._described))
+            with contextlib.suppress(OSError):  # then the next process has to wait for what the model says
+                self._descriptions.write_bytes(msgspec.json.encode(self._described))
+        return []
+
+    async def _load(self, host: _Host) -> tuple[Any, Mapping[str, Any]]:
+        """Return the model of a file or folder as it is now, and what it says of itself.
+
+        Raises WorkerError or OSError if it is not the files that are to blame, else RegardError.
+        """
+        settings, path = self._settings, host.path
+        if not path.exists():
+            raise ModelFolderError("there is no such file or folder")
+        opened = path if path.is_file() else await prepare(path, settings.precision)
+        if opened.is_dir():
+            options = (settings.precision, settings.threads, settings.answer_limit, host.languages or ())
+            model = await asyncio.to_thread(self._open_pytorch, Folder(opened, *options, time.time_ns()))
+        else:
+            model = await asyncio.to_thread(_open_file, opened, settings, host.languages)
+        host.export = opened if opened != path and opened.is_file() else None
+        return model, await asyncio.to_thread(model.about)
 
     def _describe(self, host: _Host, about: Mapping[str, Any]) -> None:
         """Take what a model says of itself."""
@@ -384,6 +383,7 @@ async def _in_thread(
 
 
 def _open_file(path: Path, settings: ServiceSettings, languages: Pair | None) -> ServedFile:
+    path.open("rb").close()  # an error of the system is none of the file
     return ServedFile(RuntimeTranslator(path, settings.threads), settings.answer_limit, languages or ())
 
 

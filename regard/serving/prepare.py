@@ -31,13 +31,18 @@ def prepare(folder: Path, precision: Any) -> Path:
 
 
 def main() -> None:
-    """Prepare the folder that the arguments name, and print what is opened, or what is wrong, as JSON."""
+    """Prepare the folder that the arguments name, and print what is opened, or what is wrong, as JSON.
+
+    `error`: of the folder; `passing`: of the system, which may have room later.
+    """
     try:
         answer: dict[str, Any] = {"path": str(prepare(Path(sys.argv[1]), sys.argv[2]))}
     except RegardError as problem:
         answer = {"error": problem.causes}
-    except (OSError, ModuleNotFoundError) as problem:
-        answer = {"error": [f"{type(problem).__name__}: {problem}"]}
+    except ModuleNotFoundError as problem:
+        answer = {"error": [str(problem)]}
+    except OSError as problem:
+        answer = {"passing": str(problem)}
     with suppress(BrokenPipeError):  # the server has ended
         print(json.dumps(answer), flush=True)
     os._exit(0)

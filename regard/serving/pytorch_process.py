@@ -19,7 +19,7 @@ from multiprocessing.connection import Client, Connection, Listener
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from regard.common.errors import RegardError
+from regard.common.errors import RegardError, WorkerError
 from regard.common.stopping import PATIENCE, check_stop, stop_event, stopped_by
 from regard.serving.child_process import BEAT_SECONDS, status_pipe
 
@@ -37,10 +37,19 @@ class Folder(NamedTuple):
 
 _TRIES = 1200
 """Tries to reach the process while it starts, of a tenth of a second each."""
+_CALL = "call"
+"""Name of the threads that answer calls."""
 
 
-class ProcessEnded(RegardError):
-    """The process of a model has ended, or does not answer."""
+class ProcessAway(WorkerError):
+    """The process of a model cannot be reached."""
+
+    def __init__(self) -> None:
+        super().__init__("the process that runs this model is away and is started again; ask once more")
+
+
+class ProcessDied(WorkerError):
+    """The process of a model has died while it answered."""
 
     def __init__(self) -> None:
         super().__init__("the process that runs this model has ended and is started again; ask once more")
@@ -62,10 +71,14 @@ class RemoteModel:
         return lambda *arguments: next(self._results(method, *arguments))
 
     def _results(self, method: str, *arguments: Any) -> Iterator[Any]:
-        """Make a call, and yield its results. Raises its error, Stopped, and ProcessEnded."""
+        """Make a call, and yield its results. Raises its error, Stopped, ProcessAway, and ProcessDied."""
         stop = stop_event()
         try:
-            with Client(self.address, authkey=self.key) as connection:
+            connection = Client(self.address, authkey=self.key)
+        except (OSError, EOFError):
+            raise ProcessAway from None
+        try:
+            with connection:
                 connection.send((self.folder, method, arguments))
                 while True:
                     while not connection.poll(PATIENCE):
@@ -77,7 +90,7 @@ class RemoteModel:
                     if not results:
                         return
         except (OSError, EOFError):
-            raise ProcessEnded from None
+            raise ProcessDied from None
 
 
 class PyTorchProcess:
@@ -90,46 +103,47 @@ class PyTorchProcess:
         self._start = start
 
     def open(self, folder: Folder) -> RemoteModel:
-        """Open a folder there, once the process has started. Raises ModelFolderError, ProcessEnded."""
+        """Open a folder there, once the process has started. Raises ModelFolderError, ProcessAway, ProcessDied."""
         self._start()
         model = RemoteModel(self._address, self._key, folder)
-        for _ in range(_TRIES - 1):
-            try:
+        for _ in range(_TRIES):
+            with contextlib.suppress(ProcessAway):
                 model.about()
                 return model
-            except ProcessEnded:
-                time.sleep(PATIENCE)
-        model.about()
-        return model
+            time.sleep(PATIENCE)
+        raise ProcessAway
 
 
 class _OpenFolders:
     """The folders that are open, each in its latest version."""
 
     def __init__(self) -> None:
-        self._open = dict[Path, tuple[Folder, Any]]()
-        self._opening = threading.Lock()
+        self._open = dict[Folder, tuple[int, Any]]()
+        self._opening = dict[Folder, threading.Lock]()
 
     def get(self, folder: Folder) -> Any:
-        """Return the model of a folder, opened. Raises ModelFolderError."""
-        with self._opening:
-            opened, model = self._open.get(folder.path, (None, None))
-            if opened != folder:
+        """Return the model of a folder, opened. Raises ModelFolderError. The opening of others is not waited for."""
+        key = folder._replace(version=0)
+        with self._opening.setdefault(key, threading.Lock()):
+            version, model = self._open.get(key, (-1, None))
+            if version < folder.version:
                 from regard.serving.pytorch_models import open_folder
 
                 model = open_folder(*folder[:-1])
-                if opened is None or opened.version < folder.version:
-                    self._open[folder.path] = (folder, model)
+                self._open[key] = (folder.version, model)
             return model
 
 
 def serve_calls(listener: Listener) -> None:
-    """Answer calls, each in a thread of its own."""
+    """Answer calls, each in a thread of its own, until the listener is closed."""
     folders = _OpenFolders()
     while True:
-        with contextlib.suppress(OSError, EOFError):  # of a caller who has gone
+        try:
             connection = listener.accept()
-            threading.Thread(target=_answer, args=(folders, connection), daemon=True).start()
+        except (OSError, EOFError):  # of a caller who has gone, or of the system, or it is closed
+            time.sleep(PATIENCE)
+            continue
+        threading.Thread(target=_answer, args=(folders, connection), name=_CALL).start()
 
 
 def _answer(folders: _OpenFolders, connection: Connection) -> None:
@@ -159,14 +173,23 @@ def _watch(connection: Connection, stop: threading.Event) -> None:
 
 
 def main() -> None:
-    """Answer calls until standard input ends, whose first line is the configuration."""
+    """Answer calls until standard input ends, whose first line is the configuration; then finish those that are open.
+
+    `end_seconds` of the configuration: in which they have to be done.
+    """
     report = status_pipe()
     configuration = json.loads(sys.stdin.readline())
-    with Listener(configuration["address"], authkey=bytes.fromhex(configuration["authkey"])) as listener:
+    address, key = configuration["pytorch"]["address"], bytes.fromhex(configuration["pytorch"]["authkey"])
+    Path(address).unlink(missing_ok=True)  # of a process that has died
+    with Listener(address, authkey=key) as listener:
         threading.Thread(target=serve_calls, args=(listener,), daemon=True).start()
         threading.Thread(target=_beat, args=(report,), daemon=True).start()
         report(ready=True)
         sys.stdin.read()
+    limit = time.monotonic() + configuration["end_seconds"]
+    for thread in threading.enumerate():
+        if thread.name == _CALL:
+            thread.join(max(0.0, limit - time.monotonic()))
     os._exit(0)  # threads may be in the middle of a sentence that nobody waits for
 
 

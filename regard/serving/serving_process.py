@@ -30,7 +30,7 @@ from regard.serving.pytorch_process import PyTorchProcess
 from regard.serving.security import HEAD_BYTES
 from regard.serving.server_settings import ServerSettings
 from regard.serving.service import Pair
-from regard.serving.supervisor import CONNECTIONS, GRACE_SECONDS
+from regard.serving.supervisor import CONNECTIONS
 
 _ACCEPTED = 32
 """Connections that are taken at once, before any of those that wait too long is ended."""
@@ -78,7 +78,7 @@ async def serve(configuration: Mapping[str, Any], report: Report) -> None:
     server = Server(server_config(app, settings), service, report)
     loop = asyncio.get_running_loop()
     loop.set_exception_handler(_RareErrors())
-    threading.Thread(target=_obey, args=(server, loop, settings.deadline, calls.parent), daemon=True).start()
+    threading.Thread(target=_obey, args=(server, loop, configuration["end_seconds"], calls.parent), daemon=True).start()
     beating = loop.create_task(_beat(report))
     try:
         await service.start(paths, pairs, is_first)
@@ -118,13 +118,13 @@ class Server(uvicorn.Server):
         self.should_exit = True
 
 
-def _obey(server: Server, loop: asyncio.AbstractEventLoop, deadline: float, folder: Path) -> None:
+def _obey(server: Server, loop: asyncio.AbstractEventLoop, end_seconds: float, folder: Path) -> None:
     """Look for changed models at each line of standard input; end this process at its end, be the loop busy or not."""
     for _ in sys.stdin.buffer:
         asyncio.run_coroutine_threadsafe(server.service.reload(), loop)
     if server.started:
         loop.call_soon_threadsafe(server.stop)
-        time.sleep(deadline + GRACE_SECONDS)
+        time.sleep(end_seconds)
     else:  # the supervisor was killed while this process started
         shutil.rmtree(folder, ignore_errors=True)
     os._exit(1)

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from regard.common import errors
 from regard.common.errors import UsageError, WorkerError
 from regard.common.processes import module_command
-from regard.serving.child_process import BEAT_SECONDS, ChildProcess, Clock, Events
+from regard.serving.child_process import BEAT_SECONDS, ChildProcess, Events
 from regard.serving.deaths import CallTable
 
 if TYPE_CHECKING:
@@ -32,8 +32,8 @@ CONNECTIONS = 2048
 """Connections that wait at the socket until they are accepted."""
 COMMANDS = (module_command("regard.serving.serving_process"), module_command("regard.serving.pytorch_process"))
 """Commands of the serving process, and of the process that runs models by PyTorch, if any has to be."""
-GRACE_SECONDS = 5.0
-"""Seconds that the serving process may take to end, beyond the deadline of its calls."""
+_GRACE_SECONDS = 5.0
+"""Seconds that a process may take to end, beyond the deadline of its calls."""
 Say = Callable[[str], None]
 
 
@@ -68,16 +68,15 @@ class Supervisor:
         say: Say = print,
         max_memory: int = 0,
         commands: Sequence[Sequence[str]] = COMMANDS,
-        clock: Clock = time.monotonic,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._configuration, self._listener, self._events = configuration, listener, events
         self._say, self._max_memory, self._clock = say, max_memory, clock
-        self._serving = ChildProcess("the serving process", commands[0], events, clock)
-        self._pytorch = ChildProcess("the PyTorch process", commands[1], events, clock)
+        self._serving = ChildProcess("the serving process", commands[0], events, listener)
+        self._pytorch = ChildProcess("the PyTorch process", commands[1], events)
         self._children = [self._serving]
-        self._seconds = configuration["settings"].get("deadline", 20.0) + GRACE_SECONDS
+        self._end_seconds = configuration["settings"].get("deadline", 20.0) + _GRACE_SECONDS
         self._signal = 0
-        self._looked_at = clock()
         self._unavailable: Unavailable | None = None
 
     def run(self) -> int:
@@ -86,58 +85,57 @@ class Supervisor:
             calls, address = Path(folder, "calls"), Path(folder, "pytorch")
             if os.name == "nt":
                 address = Path(rf"\\.\pipe\{address.parent.name}")
-            manager = {"address": str(address), "authkey": secrets.token_hex(32)}
-            configuration = {**self._configuration, "calls": str(calls), "pytorch": manager}
+            pytorch = {"address": str(address), "authkey": secrets.token_hex(32)}
+            own = {"calls": str(calls), "pytorch": pytorch, "end_seconds": self._end_seconds}
             self._table = CallTable(calls)
             try:
                 while not self._signal or self._serving.process is not None:
                     if not self._signal:
-                        self._start(configuration)
-                    self._look_after()
-                    with suppress(queue.Empty):
-                        self._note(*self._events.get(timeout=self._seconds_to_wait()))
+                        self._start({**self._configuration, **own})
+                    self._limit_memory()
+                    is_away = self._serving.process is None or self._serving.is_stopping
+                    self._answer_unavailable(is_away and not self._signal)
+                    self._wait()
             finally:
                 self._answer_unavailable(False)
                 for child in self._children:
-                    child.kill()
-                    child.wait()
+                    child.end()
         return self._signal
 
     def _start(self, configuration: Mapping[str, Any]) -> None:
         """Start processes whose time has come."""
         for child in self._children:
-            if child.process is not None or child.next_start > self._clock():
+            if child.process is not None or child.pause:
                 continue
+            if child is self._serving:
+                self._answer_unavailable(False)
             try:
-                if child is self._serving:
-                    self._answer_unavailable(False)
-                    child.start({**configuration, "strict": not child.was_ready}, self._listener)
-                else:
-                    Path(configuration["pytorch"]["address"]).unlink(missing_ok=True)  # of one that has died
-                    child.start(configuration["pytorch"])
+                child.start({**configuration, "strict": not child.was_ready})
             except OSError as problem:  # the system has no room for a process
                 if not child.was_ready:
                     raise
                 self._say(f"{child.name} cannot be started again: {problem}")
                 child.note_end()
 
-    def _look_after(self) -> None:
-        """Kill processes that hang, and let those end that take too much memory; answer for one that is away."""
-        late = self._clock() - self._looked_at - BEAT_SECONDS
-        self._looked_at = self._clock()
-        for child in self._children:
-            child.allow(max(0.0, late))
-            if child.is_overdue:
-                child.kill()
-            elif self._max_memory and child.is_ready and not child.is_stopping and child.memory > self._max_memory:
+    def _limit_memory(self) -> None:
+        """Let processes end that take too much memory."""
+        for child in self._children if self._max_memory else ():
+            if child.is_ready and not child.is_stopping and child.memory > self._max_memory:
                 self._say(f"{child.name} takes more memory than it may; another takes its place")
-                child.stop(self._seconds)
-        is_away = self._serving.process is None or self._serving.is_stopping
-        self._answer_unavailable(is_away and not self._signal)
+                child.stop(self._end_seconds)
 
-    def _seconds_to_wait(self) -> float:
-        starts = [child.next_start - self._clock() for child in self._children if child.process is None]
-        return max(0.0, min([BEAT_SECONDS, *starts]))
+    def _wait(self) -> None:
+        """Wait for a message, or for the next start; end processes that hang.
+
+        Time that passes while the supervisor itself is stopped, as by Ctrl-Z, says nothing of them.
+        """
+        before = self._clock()
+        pauses = [child.pause for child in self._children if child.process is None]
+        with suppress(queue.Empty):
+            self._note(*self._events.get(timeout=min([BEAT_SECONDS, *pauses])))
+        passed = min(self._clock() - before, 2 * BEAT_SECONDS)
+        for child in self._children:
+            child.let_pass(passed)
 
     def _note(self, child: ChildProcess | None, message: Mapping[str, Any]) -> None:
         """Note a signal, or what a process tells. Raises the error of one that cannot start."""
@@ -180,9 +178,9 @@ class Supervisor:
         self._answer_unavailable(False)
         self._listener.close()
         if self._signal or not self._serving.is_ready:
-            self._serving.kill()
+            self._serving.end()
         else:
-            self._serving.stop(self._seconds)
+            self._serving.stop(self._end_seconds)
         self._signal = self._signal or number
 
     def _answer_unavailable(self, is_wanted: bool) -> None:
@@ -190,13 +188,10 @@ class Supervisor:
         if is_wanted and self._unavailable is None:
             from regard.serving.unavailable import Unavailable  # late: many servers never need it
 
-            self._unavailable = Unavailable(self._listener, self._retry_after)
+            self._unavailable = Unavailable(self._listener, lambda: max(1, math.ceil(self._serving.pause)))
         elif not is_wanted and self._unavailable is not None:
             self._unavailable.stop()
             self._unavailable = None
-
-    def _retry_after(self) -> int:
-        return max(1, math.ceil(self._serving.next_start - self._clock()))
 
 
 @contextmanager

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import json
+import re
 import socket
 import threading
 from collections.abc import Callable
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
 
-_MOST_THREADS = 128
-_MOST_BODY = 1 << 20
+_MOST_CONNECTIONS = 512
+"""Connections that are answered at once; further ones are closed."""
+_SECONDS = 5.0
+"""Seconds in which a client sends its request."""
+_POLL_SECONDS = 0.05
 _SENTENCE = "the server is being started again; try again later"
 _BODY = {"error": _SENTENCE, "message": _SENTENCE, "title": "Service Unavailable", "status": 503, "detail": _SENTENCE}
 """One body for the clients of every API."""
@@ -20,48 +24,41 @@ class Unavailable:
     """A server of 503 in a thread, at a socket that others may have, too. `retry_after`: seconds."""
 
     def __init__(self, listener: socket.socket, retry_after: Callable[[], int]) -> None:
-        self._server = _Server(listener, retry_after)
-        threading.Thread(target=self._server.serve_forever, args=[0.05], daemon=True).start()
+        self._retry_after = retry_after
+        self._is_stopped = threading.Event()
+        threading.Thread(target=asyncio.run, args=[self._serve(listener.dup())], daemon=True).start()
 
     def stop(self) -> None:
         """Accept no further connections; those that were accepted are answered."""
-        self._server.shutdown()
+        self._is_stopped.set()
+
+    async def _serve(self, listener: socket.socket) -> None:
+        server = await asyncio.start_server(self._answer, sock=listener)
+        while not self._is_stopped.is_set():
+            await asyncio.sleep(_POLL_SECONDS)
+        server.close()
+        await asyncio.wait(asyncio.all_tasks(), timeout=_SECONDS)
+
+    async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        problems = (OSError, asyncio.TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError)
+        with contextlib.closing(writer), contextlib.suppress(*problems):
+            if len(asyncio.all_tasks()) <= _MOST_CONNECTIONS:
+                head = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), _SECONDS)
+                writer.write(self._response(head))
+                writer.write_eof()
+                await asyncio.wait_for(_read_rest(reader), _SECONDS)
+
+    def _response(self, head: bytes) -> bytes:
+        """Return the answer to a request, of which this is the head."""
+        status, content, retry = "503 Service Unavailable", json.dumps(_BODY), f"Retry-After: {self._retry_after()}\r\n"
+        if re.match(rb"\S+ /health[? ]", head):
+            status, content, retry = "200 OK", json.dumps({"status": "ok"}), ""
+        fields = f"Content-Type: application/json\r\nContent-Length: {len(content)}\r\nCache-Control: no-store\r\n"
+        body = "" if head.startswith(b"HEAD ") else content
+        return f"HTTP/1.1 {status}\r\n{fields}{retry}Connection: close\r\n\r\n{body}".encode()
 
 
-class _Server(ThreadingHTTPServer):
-    def __init__(self, listener: socket.socket, retry_after: Callable[[], int]) -> None:
-        super().__init__(("", 0), _Handler, bind_and_activate=False)
-        self.socket.close()
-        self.socket, self.retry_after = listener, retry_after
-
-    def verify_request(self, *_: Any) -> bool:
-        """Return whether there is a thread for a connection; it is closed if not."""
-        return threading.active_count() < _MOST_THREADS
-
-    def handle_error(self, *_: Any) -> None:
-        """Say nothing of clients that are gone."""
-
-
-class _Handler(BaseHTTPRequestHandler):
-    timeout = 5
-    server: _Server
-
-    def _answer(self) -> None:
-        length = self.headers.get("Content-Length", "")
-        if length.isdecimal():
-            self.rfile.read(min(int(length), _MOST_BODY))  # else closing would take the answer away, too
-        is_health = self.path.partition("?")[0] == "/health"
-        content = json.dumps({"status": "ok"} if is_health else _BODY).encode()
-        self.send_response(200 if is_health else 503)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(content)))
-        self.send_header("Cache-Control", "no-store")
-        if not is_health:
-            self.send_header("Retry-After", str(self.server.retry_after()))
-        self.end_headers()
-        self.wfile.write(content if self.command != "HEAD" else b"")
-
-    do_GET = do_HEAD = do_POST = do_OPTIONS = _answer  # noqa: N815 (names of the library)
-
-    def log_message(self, *_: Any) -> None:
-        """Log nothing: what is asked may hold texts."""
+async def _read_rest(reader: asyncio.StreamReader) -> None:
+    """Read what a client still sends; else closing the connection would take the answer away, too."""
+    while await reader.read(1 << 16):
+        pass

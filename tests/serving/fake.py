@@ -17,6 +17,7 @@ import numpy as np
 from regard.attention.alignment import Readings
 from regard.common.errors import LineError, RegardError, UsageError
 from regard.data.copy_tokens import COPY_CHARACTERS
+from regard.serving.pytorch_process import ProcessDied
 from regard.serving.results import served_line, served_text
 from regard.serving.service import (
     Continuation,
@@ -51,6 +52,7 @@ TROUBLE = {
     "deadline": DeadlineExceeded(3.0),
     "usage": UsageError("`beam=9`: this model cannot"),
     "gone": RegardError("the model's process has died"),
+    "died": ProcessDied(),
     "bug": ZeroDivisionError("secret words"),
 }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -13,6 +14,7 @@ from limits import wait_until_async
 
 from regard.common.errors import RegardError
 from regard.serving.application import create_app
+from regard.serving.deaths import CallTable
 from regard.serving.server_settings import ServerSettings
 
 HELLO = {"text": "hello", "source": "en", "target": "ko"}
@@ -33,6 +35,9 @@ class Table:
         if self.refuses:
             raise RegardError("the server ended 3 times while it answered this")
         self.open.append(digest)
+
+    def blame(self, _: bytes) -> None:
+        pass
 
     def end(self, digest: bytes, completed: bool) -> None:
         self.open.remove(digest)
@@ -93,6 +98,20 @@ def test_a_call_that_brings_the_process_down_is_refused(
     assert (answer.status_code, service.calls) == (503, [])
     assert "3 times" in answer.json()["detail"]
     assert answer.headers["retry-after"]
+
+
+def test_a_call_that_brings_down_the_process_of_its_model_is_refused(service: FakeService, tmp_path: Path) -> None:
+    """One that only finds it away is not."""
+    app = create_app(service, ServerSettings(), calls=CallTable(tmp_path / "calls"))
+
+    async def run(text: str) -> list[str]:
+        async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://localhost") as client:
+            answers = [await client.post("/v1/translate", json={**HELLO, "text": text}) for _ in range(5)]
+        assert {answer.status_code for answer in answers} == {503}
+        return [answer.json()["detail"] for answer in answers]
+
+    assert ["ended 3 times" in detail for detail in asyncio.run(run("died"))] == [False] * 3 + [True] * 2
+    assert ["ended 3 times" in detail for detail in asyncio.run(run("gone"))] == [False] * 5
 
 
 def test_suspects_are_answered_one_after_the_other(table: Table, service: FakeService) -> None:

@@ -39,7 +39,7 @@ from regard.serving.application import create_app
 from regard.serving.backlog import Backlog
 from regard.serving.models import Models, ServiceSettings
 from regard.serving.pytorch_models import open_folder
-from regard.serving.pytorch_process import Folder
+from regard.serving.pytorch_process import Folder, ProcessAway
 from regard.serving.runtime_explanation import Explainer
 from regard.serving.served_translator import ServedFile
 from regard.serving.server_settings import ServerSettings
@@ -79,13 +79,21 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_file(tmp_path_factory.mktemp("model") / "ko-en.regard")
 
 
-def served(paths: list[Path], use: Use, languages: Sequence[Pair] = (("ko", "en"),), **settings: Any) -> Any:
-    """Run a service with models, use it, and end it."""
+def served(
+    paths: list[Path],
+    use: Use,
+    languages: Sequence[Pair] = (("ko", "en"),),
+    open_pytorch: Callable[[Folder], Any] | None = None,
+    strict: bool = True,
+    **settings: Any,
+) -> Any:
+    """Run a service with models, use it, and end it. Returns what `use` returns, and the messages of the service."""
 
     async def run() -> Any:
         messages: list[str] = []
-        service = Models(ServiceSettings(**{"threads": 2, "reload_seconds": 0, **settings}), messages.append)
-        await service.start(paths, languages)
+        given = ServiceSettings(**{"threads": 2, "reload_seconds": 0, **settings})
+        service = Models(given, messages.append, open_pytorch)
+        await service.start(paths, languages, strict)
         try:
             return await use(service), messages
         finally:
@@ -468,7 +476,7 @@ def test_a_changed_file_is_loaded_while_calls_go_on(tmp_path: Path) -> None:
     assert (before, after, still) == (old, new, new)
     assert long == old * 100, "what was begun is finished by the model that it was begun with"
     assert "loaded again" in messages[0]
-    assert "cannot be used, so the model stays as it was" in messages[1]
+    assert "cannot be opened, so the model stays as it was" in messages[1]
 
 
 def test_a_file_is_closed_with_its_last_call(file: Path) -> None:
@@ -512,6 +520,62 @@ def test_calls_that_wait_for_pytorch_keep_no_threads_of_files(
             await service.close()
 
     assert asyncio.run(use())
+
+
+@pytest.mark.parametrize(
+    ("problem", "is_passing"),
+    [(ProcessAway(), True), (OSError(12, "no memory"), True), (ModelFolderError("damaged"), False)],
+)
+def test_a_model_that_is_away_is_tried_again_unless_its_files_are_to_blame(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, problem: Exception, is_passing: bool
+) -> None:
+    monkeypatch.setenv("REGARD_EXPORTS", "off")
+    run, problems = folder(tmp_path / "run", end=0.5), [problem] * 2
+
+    def open_pytorch(opened: Folder) -> Any:
+        if problems:
+            raise problems.pop()
+        return open_folder(*opened[:-1])
+
+    async def use(service: Models) -> None:
+        for _ in range(3):
+            await service.reload()
+        assert (service.is_ready, len(problems)) == (is_passing, int(not is_passing))
+        (run / "README.md").write_text("# Another\n", "utf-8")
+        problems.clear()
+        await service.reload()
+        assert service.is_ready
+
+    _, messages = served([run], use, open_pytorch=open_pytorch, strict=False)
+    assert f"run: cannot be opened, so the model is away: {run}: " in messages[0]
+    assert [message == "run: loaded again" for message in messages] == [False, True, *[True] * is_passing]
+
+
+def test_a_model_that_takes_long_to_open_holds_up_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("REGARD_EXPORTS", "off")
+    stuck, other = (folder(tmp_path / name, end=0.5) for name in ("stuck", "other"))
+    release, opening = threading.Event(), list[Path]()
+
+    def open_pytorch(opened: Folder) -> Any:
+        opening.append(opened.path)
+        if opened.path == stuck:
+            release.wait()
+        return open_folder(*opened[:-1])
+
+    async def use(service: Models) -> None:
+        await wait_until_async(lambda: service.models["other"].is_ready, "one is open")
+        (other / "README.md").write_text("# Another\n", "utf-8")
+        try:
+            reloads = [asyncio.create_task(service.reload()) for _ in range(3)]
+            await wait_until_async(lambda: service.models["other"].readme == "# Another\n", "it is open again")
+            assert (service.is_ready, opening.count(stuck)) == (False, 1)
+        finally:
+            release.set()
+        await asyncio.gather(*reloads)
+        assert service.is_ready
+        assert sorted(opening) == [other, other, stuck]
+
+    served([stuck, other], use, open_pytorch=open_pytorch, strict=False)
 
 
 def flip(path: Path) -> None:
@@ -569,7 +633,7 @@ def test_readiness_is_that_of_the_file_that_is_open(
             assert await state() == good
 
     _, messages = served([path, other], use, languages=())
-    assert "the model is away until a whole file is there" in "".join(messages) or change is flip_and_set_back
+    assert "cannot be opened, so the model is away" in "".join(messages) or change is flip_and_set_back
     assert "loaded again" in messages[-1]
 
 

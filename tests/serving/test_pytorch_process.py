@@ -7,6 +7,7 @@ import subprocess
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from small import SENTENCES, folder
@@ -15,7 +16,7 @@ from regard.common.errors import ModelFolderError, UsageError
 from regard.common.processes import module_command
 from regard.common.stopping import Stopped, stopped_by
 from regard.pipeline import load_translator
-from regard.serving.pytorch_process import Folder, ProcessEnded, PyTorchProcess
+from regard.serving.pytorch_process import Folder, ProcessAway, ProcessDied, PyTorchProcess, RemoteModel
 from regard.serving.service import SearchRequest, ServedText, TextRequest
 
 pytestmark = pytest.mark.system
@@ -23,7 +24,10 @@ pytestmark = pytest.mark.system
 
 @pytest.fixture
 def process(tmp_path: Path) -> Iterator[PyTorchProcess]:
-    """Return a process that is started when it is needed, and again if it has ended."""
+    """Return a process that is started when it is needed, and again if it has ended.
+
+    The first does not wait for its calls when it is to end.
+    """
     address = str(tmp_path / "pytorch")
     key = b"known to nobody"
     running = list[subprocess.Popen[bytes]]()
@@ -31,10 +35,11 @@ def process(tmp_path: Path) -> Iterator[PyTorchProcess]:
     def start() -> None:
         if running and running[-1].poll() is None:
             return
-        Path(address).unlink(missing_ok=True)
         started = subprocess.Popen(module_command("regard.serving.pytorch_process"), stdin=subprocess.PIPE)
         assert started.stdin is not None
-        started.stdin.write(json.dumps({"address": address, "authkey": key.hex()}).encode() + b"\n")
+        end_seconds = 60 if running else 0
+        configuration = {"pytorch": {"address": address, "authkey": key.hex()}, "end_seconds": end_seconds}
+        started.stdin.write(json.dumps(configuration).encode() + b"\n")
         started.stdin.flush()
         running.append(started)
 
@@ -67,9 +72,24 @@ def test_a_model_of_another_process_is_the_model(tmp_path: Path, process: PyTorc
     stop.set()
     with stopped_by(stop), pytest.raises(Stopped):
         model.translate(SENTENCES * 5000, TextRequest(), 60.0)
-    (first,) = process.running  # type: ignore[attr-defined]
-    first.kill()
-    first.wait()
-    with pytest.raises(ProcessEnded):
+    assert isinstance(end_during_a_call(process, model), ProcessDied)
+    with pytest.raises(ProcessAway):
         model.translate(SENTENCES, TextRequest(), 60.0)
-    assert [text.text for text in process.open(given).translate(SENTENCES, request, 60.0)] == [t.text for t in expected]
+    again = process.open(given)
+    assert [text.text for text in again.translate(SENTENCES, request, 60.0)] == [text.text for text in expected]
+    assert isinstance(end_during_a_call(process, again), ServedText)
+
+
+def end_during_a_call(process: Any, model: RemoteModel) -> ServedText | ProcessDied:
+    """Let the process end in the middle of a call. Returns the last result of that, or its error."""
+    (*_, running) = process.running
+    parts = model.stream("\n".join(SENTENCES * 100), TextRequest())
+    next(parts)
+    running.stdin.close()
+    try:
+        *_, last = parts
+    except ProcessDied as problem:
+        return problem
+    finally:
+        running.wait(60)
+    return last

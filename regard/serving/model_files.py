@@ -57,11 +57,11 @@ async def prepare(folder: Path, precision: str) -> Path:
 def files_state(path: Path) -> tuple[Any, ...]:
     """Return what changes when the files of a model do: inode, size and time of each; nothing while one is missing."""
     try:
-        files = [path] if path.is_file() else export_files(path)
-        status = {file.name: os.stat(file) for file in files}
+        is_file = path.is_file()
+        status = {file.name: os.stat(file) for file in ([path] if is_file else export_files(path))}
     except (OSError, ModelFolderError):
         return ()
-    if not path.is_file() and not status.keys() >= _NEEDED:
+    if not is_file and not status.keys() >= _NEEDED:
         return ()
     return tuple((name, item.st_ino, item.st_size, item.st_mtime_ns) for name, item in status.items())
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import threading
 import time
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
@@ -96,7 +97,7 @@ class Models:
         settings: ServiceSettings,
         log: Log = print,
         open_pytorch: Callable[[Folder], Any] | None = None,
-        descriptions: Path | None = None,
+        descriptions: Path = Path(os.devnull),
     ) -> None:
         self._settings = settings
         self._log = log
@@ -315,9 +316,8 @@ class Models:
         host.model, host.state = model, state
         host.is_whole = True
         host.is_open.set()
-        if self._descriptions is not None:
-            with contextlib.suppress(OSError):  # then the next process has to wait for what the model says
-                self._descriptions.write_bytes(msgspec.json.encode(self._described))
+        with contextlib.suppress(OSError):  # then the next process has to wait for what the model says
+            self._descriptions.write_bytes(msgspec.json.encode(self._described))
         return []
 
     async def _load(self, host: _Host) -> tuple[Any, Mapping[str, Any]]:
@@ -347,11 +347,10 @@ class Models:
 
     def _recall(self) -> None:
         """Take what models said of themselves in a process that has died."""
-        if self._descriptions is not None and self._descriptions.exists():
-            with contextlib.suppress(msgspec.DecodeError):  # it died while it wrote
-                described = msgspec.json.decode(self._descriptions.read_bytes())
-                for name in self._hosts.keys() & described.keys():
-                    self._describe(self._hosts[name], described[name])
+        with contextlib.suppress(OSError, msgspec.DecodeError):  # it died before it wrote, or meanwhile
+            described = msgspec.json.decode(self._descriptions.read_bytes())
+            for name in self._hosts.keys() & described.keys():
+                self._describe(self._hosts[name], described[name])
 
 
 @contextlib.contextmanager

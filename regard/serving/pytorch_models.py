@@ -66,6 +66,7 @@ class ServedFolder(ServedTranslator):
         self._about = about
 
     def about(self) -> dict[str, Any]:
+        """Return kind, card and attention of the model."""
         return self._about
 
 

@@ -38,8 +38,6 @@ _ROLES: Mapping[str, Sequence[str]] = {"none": (), "cross": ("cross",), "all": R
 class ServedTranslator:
     """A translator, over a runtime file or PyTorch. Any number of threads may call it; `stopping` gives calls up."""
 
-    kind = "translation"
-
     def __init__(
         self, translator: Translator, heads: Mapping[str, int], most_bytes: int, languages: Sequence[str] = ()
     ) -> None:
@@ -52,10 +50,6 @@ class ServedTranslator:
         self.translator = translator
         self._limit = AnswerLimit(most_bytes, heads)
         self._room = Room(most_bytes)
-
-    def about(self) -> dict[str, Any]:
-        """Return kind, card and attention of the model."""
-        raise NotImplementedError
 
     def check(self) -> None:
         """Raise ModelFolderError if the model is no longer whole."""
@@ -139,8 +133,9 @@ class ServedFile(ServedTranslator):
         self._threads = translator.threads
 
     def about(self) -> dict[str, Any]:
+        """Return kind, card and attention of the model."""
         return {
-            "kind": self.kind,
+            "kind": "translation",
             "engine": "runtime",
             "card": self._model.card,
             "has_attention": self._model.has_attention,

@@ -13,7 +13,7 @@ import shutil
 import threading
 import warnings
 import weakref
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +25,7 @@ from limits import wait_until_async
 from small import SENTENCES, captioner_folder, folder
 from systems import linux
 
-from regard.common.errors import LineError, ModelFolderError, RegardError, UsageError
+from regard.common.errors import ModelFolderError, RegardError, UsageError
 from regard.common.stopping import Stopped, stopped_by
 from regard.data.language_id import LanguageId
 from regard.model_folder import load_folder, load_settings, save_alignment, save_language_id, write_settings
@@ -37,6 +37,7 @@ from regard.runtime.model import Constraints
 from regard.serving import models, served_translator
 from regard.serving.application import create_app
 from regard.serving.backlog import Backlog
+from regard.serving.model_files import files_state
 from regard.serving.models import Models, ServiceSettings
 from regard.serving.pytorch_models import open_folder
 from regard.serving.pytorch_process import Folder, ProcessAway
@@ -62,8 +63,10 @@ SEARCH, DEADLINE = SearchRequest(), 120.0
 Use = Callable[[Models], Awaitable[Any]]
 
 
-def write_file(path: Path, encoder: str = "transformer", copy_tokens: int = 0) -> Path:
-    model = load_folder(folder(path.with_suffix(".run"), encoder, encoder, end=0.5, copy_tokens=copy_tokens))
+def write_file(path: Path, encoder: str = "transformer", copy_tokens: int = 0, **search: Any) -> Path:
+    run = folder(path.with_suffix(".run"), encoder, encoder, end=0.5, copy_tokens=copy_tokens)
+    change_settings(run, search=search)
+    model = load_folder(run)
     values = {
         "precision": "float32",
         "search": json.loads(model.settings.search.model_dump_json()),
@@ -85,6 +88,7 @@ def served(
     languages: Sequence[Pair] = (("ko", "en"),),
     open_pytorch: Callable[[Folder], Any] | None = None,
     strict: bool = True,
+    descriptions: Path = Path(os.devnull),
     **settings: Any,
 ) -> Any:
     """Run a service with models, use it, and end it. Returns what `use` returns, and the messages of the service."""
@@ -92,7 +96,7 @@ def served(
     async def run() -> Any:
         messages: list[str] = []
         given = ServiceSettings(**{"threads": 2, "reload_seconds": 0, **settings})
-        service = Models(given, messages.append, open_pytorch)
+        service = Models(given, messages.append, open_pytorch, descriptions)
         await service.start(paths, languages, strict)
         try:
             return await use(service), messages
@@ -102,6 +106,14 @@ def served(
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         return asyncio.run(run())
+
+
+@contextlib.asynccontextmanager
+async def client_of(service: Models) -> AsyncIterator[httpx.AsyncClient]:
+    """Yield a client of the server over a service."""
+    transport = httpx.ASGITransport(create_app(service, ServerSettings(deadline=DEADLINE)))
+    async with httpx.AsyncClient(transport=transport, base_url="http://localhost", timeout=DEADLINE) as client:
+        yield client
 
 
 async def lines_of(
@@ -130,15 +142,15 @@ def test_calls_at_the_same_time_get_what_they_would_get_alone(file: Path) -> Non
     results, _ = served([file], use)
     for search, lines in zip(searches * 3, results, strict=True):
         options = {"beam": search.beam, "nbest": search.nbest, "alignments": search.alignments}
-        expected = translator.begin(sentences, **options).run()
-        assert [line.hypotheses[0].text for line in lines] == [translation.text for translation in expected]
-        assert [line.hypotheses[0].score for line in lines] == pytest.approx(
-            [translation.score for translation in expected], abs=1e-5
-        )
-        assert [line.warnings for line in lines] == [translation.notes for translation in expected]
-        assert [line.hypotheses[0].alignments for line in lines] == [translation.alignments for translation in expected]
-        assert all(len(line.hypotheses) == search.nbest for line in lines)
-        assert all(bool(line.hypotheses[0].attention) == (search.attention == "cross") for line in lines)
+        for line, translation in zip(lines, translator.begin(sentences, **options).run(), strict=True):
+            best = line.hypotheses[0]
+            assert (best.text, best.alignments, line.warnings) == (
+                translation.text,
+                translation.alignments,
+                translation.notes,
+            )
+            assert best.score == pytest.approx(translation.score, abs=1e-5)
+            assert (len(line.hypotheses), bool(best.attention)) == (search.nbest, search.attention == "cross")
 
 
 NEIGHBOURS = (
@@ -186,8 +198,7 @@ def test_a_translation_does_not_depend_on_the_texts_beside_it(tmp_path: Path, co
     mixtures += [[text, "I go <b>home</b>"] for text in NEIGHBOURS[1:4]]
 
     async def use(service: Models) -> None:
-        transport = httpx.ASGITransport(create_app(service, ServerSettings(deadline=DEADLINE)))
-        async with httpx.AsyncClient(transport=transport, base_url="http://localhost", timeout=DEADLINE) as client:
+        async with client_of(service) as client:
             for name, (route, options, field) in ROUTES.items():
 
                 async def ask(texts: list[str], route: str = route, field: str = field, **asked: Any) -> list[Any]:
@@ -202,22 +213,12 @@ def test_a_translation_does_not_depend_on_the_texts_beside_it(tmp_path: Path, co
     served([path], use)
 
 
-def test_words_arrive_as_they_are_decoded(file: Path) -> None:
-    async def use(service: Models) -> Any:
-        return [part async for part in service.stream("ko-en", SENTENCES[0], TextRequest(), DEADLINE)]
-
-    (*parts, whole), _ = served([file], use)
-    assert "".join(words for _, words in parts) == whole.text
-    assert whole.text == RuntimeTranslator(file).translate(SENTENCES[0], beam=1)[0].text
-
-
 def test_a_stream_restores_spans_and_capitals_and_ends_with_doubt_and_warnings(tmp_path: Path) -> None:
     path = write_file(tmp_path / "ko-en.regard", copy_tokens=2)
     lines = ["I GO {0} HOME", "Press F5 2026"]
 
     async def use(service: Models) -> list[str]:
-        transport = httpx.ASGITransport(create_app(service, ServerSettings(deadline=DEADLINE)))
-        async with httpx.AsyncClient(transport=transport, base_url="http://localhost", timeout=DEADLINE) as client:
+        async with client_of(service) as client:
             asked = {"text": "\n".join(lines), "source": "ko", "target": "en", "stream": True}
             return (await client.post("/v1/translate", json=asked)).text.split("\n")
 
@@ -243,18 +244,16 @@ def test_a_text_is_translated_again_only_in_the_first_half_of_its_time(
     assert ("2026" in text.text, bool(text.lines[0].warnings)) == (not is_late, is_late)
 
 
-def test_a_model_of_several_sentences_a_line_gets_lines_whole(tmp_path: Path, exports: Path) -> None:
-    run = folder(tmp_path / "run", end=0.5)
-    change_settings(run, search={"split": "off"})
+def test_a_model_of_several_sentences_a_line_gets_lines_whole(tmp_path: Path) -> None:
+    path = write_file(tmp_path / "whole.regard", split="off")
     text = "I go home. You read a book!\nI was eating bread"
 
-    async def use(service: Models) -> Any:
-        (whole,) = await service.translate("run", [text], TextRequest(sentences=True), DEADLINE)
-        parts = [part async for part in service.stream("run", text, TextRequest(sentences=True), DEADLINE)]
-        return whole, parts[-1]
+    async def use(service: Models) -> None:
+        (whole,) = await service.translate("whole", [text], TextRequest(sentences=True), DEADLINE)
+        *_, streamed = [part async for part in service.stream("whole", text, TextRequest(sentences=True), DEADLINE)]
+        assert whole.sources == streamed.sources == tuple(text.split("\n"))
 
-    results, _ = served([run], use, precision="float32")
-    assert [result.sources for result in results] == [tuple(text.split("\n"))] * 2
+    served([path], use)
 
 
 def test_answers_that_are_too_large_are_refused_before_the_work(file: Path) -> None:
@@ -276,29 +275,25 @@ def test_answers_that_are_too_large_are_refused_before_the_work(file: Path) -> N
     served([file], use, answer_limit=100_000)
 
 
-def test_a_deadline_frees_the_place_of_a_call(file: Path) -> None:
-    async def use(service: Models) -> Any:
+def test_a_call_that_is_given_up_frees_its_place(file: Path) -> None:
+    """Be it late, or left by its client, before its end or in the middle of its answer."""
+    long = SENTENCES * 2000
+
+    async def use(service: Models) -> None:
         with pytest.raises(DeadlineExceeded, match=r"0\.01 seconds"):
-            await lines_of(service, SENTENCES * 2000, SearchRequest(beam=20), deadline=0.01)
+            await lines_of(service, long, SearchRequest(beam=20), deadline=0.01)
         assert service.backlog == {"ko-en": (0, 0)}
-        return await lines_of(service, SENTENCES[:1])
-
-    lines, _ = served([file], use)
-    assert len(lines) == 1
-
-
-def test_a_call_that_is_left_is_cancelled(file: Path) -> None:
-    async def use(service: Models) -> Any:
-        call = asyncio.create_task(lines_of(service, SENTENCES * 2000, SearchRequest(beam=20)))
-        await wait_until_async(lambda: service.backlog["ko-en"][0], "the call is with the process")
+        call = asyncio.create_task(lines_of(service, long, SearchRequest(beam=20)))
+        await wait_until_async(lambda: service.backlog["ko-en"][0], "the call is open")
         call.cancel()
         with pytest.raises(asyncio.CancelledError):
             await call
-        async for _ in service.stream("ko-en", SENTENCES[0], TextRequest(), DEADLINE):
-            break
-        return await lines_of(service, SENTENCES[:1])
+        async with contextlib.aclosing(service.stream("ko-en", "\n".join(long), TextRequest(), DEADLINE)) as parts:
+            await anext(parts)
+        assert service.backlog == {"ko-en": (0, 0)}
+        assert await lines_of(service, SENTENCES[:1])
 
-    assert served([file], use)[0]
+    served([file], use)
 
 
 def test_a_call_that_is_given_up_amid_its_layout_leaves_its_room(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -319,16 +314,15 @@ def test_a_call_that_is_given_up_amid_its_layout_leaves_its_room(file: Path, mon
 
 
 def test_what_has_no_room_is_refused(file: Path) -> None:
-    async def use(service: Models) -> Any:
+    async def use(service: Models) -> None:
         first = asyncio.create_task(lines_of(service, SENTENCES * 3))
         await asyncio.sleep(0)
         with pytest.raises(Overloaded) as caught:
             await lines_of(service, SENTENCES)
-        return await first, caught.value.retry_after
+        assert 1 <= caught.value.retry_after <= 60
+        assert len(await first) == 3 * len(SENTENCES), "a call that comes alone is let in, however long"
 
-    (lines, retry_after), _ = served([file], use, most_lines=3)
-    assert len(lines) == 3 * len(SENTENCES), "a call that comes alone is let in, however long"
-    assert 1 <= retry_after <= 60
+    served([file], use, most_lines=3)
 
 
 def test_a_call_that_could_not_be_done_in_time_is_refused() -> None:
@@ -347,18 +341,18 @@ def test_a_call_that_could_not_be_done_in_time_is_refused() -> None:
 
 
 def test_options_and_lines_that_are_refused(file: Path) -> None:
+    refused: list[tuple[Callable[[Models], Awaitable[Any]], str]] = [
+        (lambda service: lines_of(service, SENTENCES, SearchRequest(beam=1000)), "beam: wanted 1 to 250"),
+        (lambda service: lines_of(service, SENTENCES, SearchRequest(beam=2, nbest=3)), "nbest"),
+        (lambda service: lines_of(service, ["x", "y" * 200_000]), "line 2 "),
+        (lambda service: lines_of(service, SENTENCES, model="other"), "'other': there is none of this name; .* ko-en"),
+        (lambda service: service.caption("ko-en", b"", SEARCH, DEADLINE), "ask a model of images"),
+    ]
+
     async def use(service: Models) -> None:
-        with pytest.raises(UsageError, match="beam: wanted 1 to 250"):
-            await lines_of(service, SENTENCES, SearchRequest(beam=1000))
-        with pytest.raises(UsageError, match="nbest"):
-            await lines_of(service, SENTENCES, SearchRequest(beam=2, nbest=3))
-        with pytest.raises(LineError) as caught:
-            await lines_of(service, ["x", "y" * 200_000])
-        assert caught.value.problems[0][0] == 1
-        with pytest.raises(UsageError, match="'other': there is none of this name; there are ko-en"):
-            await lines_of(service, SENTENCES, model="other")
-        with pytest.raises(UsageError, match="ask a model of images"):
-            await service.caption("ko-en", b"", SEARCH, DEADLINE)
+        for call, sentence in refused:
+            with pytest.raises(UsageError, match=sentence):
+                await call(service)
 
     served([file], use)
 
@@ -448,33 +442,29 @@ def test_continuations_are_those_of_the_library(file: Path, length: int) -> None
 
 
 def test_a_changed_file_is_loaded_while_calls_go_on(tmp_path: Path) -> None:
-    path = write_file(tmp_path / "model.regard")
+    path, damaged = write_file(tmp_path / "model.regard"), tmp_path / "damaged"
     other = write_file(tmp_path / "other.regard", "recurrent")
     old, new = ([t.text for t in RuntimeTranslator(item).translate(SENTENCES, beam=3)] for item in (path, other))
     assert old != new
 
-    async def use(service: Models) -> Any:
-        async def texts() -> list[str]:
-            return [
-                line.hypotheses[0].text
-                for line in await lines_of(service, SENTENCES, SearchRequest(beam=3), model="model")
-            ]
+    async def use(service: Models) -> None:
+        async def texts(count: int = 1) -> list[str]:
+            lines = await lines_of(service, SENTENCES * count, SearchRequest(beam=3), model="model")
+            return [line.hypotheses[0].text for line in lines]
 
-        before = await texts()
-        long = asyncio.create_task(lines_of(service, SENTENCES * 100, SearchRequest(beam=3), model="model"))
-        await wait_until_async(lambda: service.backlog["model"][0], "the call is with the process")
-        shutil.copy(other, tmp_path / "beside")
-        os.replace(tmp_path / "beside", path)
+        assert await texts() == old
+        long = asyncio.create_task(texts(100))
+        await wait_until_async(lambda: service.backlog["model"][0], "the call is open")
+        rename_over(other, path)
         await service.reload()
-        after = await texts()
-        path.with_suffix(".part").write_bytes(b"REGARD\r\ndamaged")
-        os.replace(path.with_suffix(".part"), path)
+        assert await texts() == new
+        damaged.write_bytes(b"REGARD\r\ndamaged")
+        rename_over(damaged, path)
         await service.reload()
-        return before, after, await texts(), [line.hypotheses[0].text for line in await long]
+        assert await texts() == new
+        assert await long == old * 100, "what was begun is finished by the model that it was begun with"
 
-    (before, after, still, long), messages = served([path], use, reload_seconds=0)
-    assert (before, after, still) == (old, new, new)
-    assert long == old * 100, "what was begun is finished by the model that it was begun with"
+    _, messages = served([path], use)
     assert "loaded again" in messages[0]
     assert "cannot be opened, so the model stays as it was" in messages[1]
 
@@ -505,21 +495,18 @@ def test_calls_that_wait_for_pytorch_keep_no_threads_of_files(
         monkeypatch.setattr(model, "translate", lambda *_: release.wait())
         return model
 
-    async def use() -> list[ServedLine]:
-        service = Models(ServiceSettings(reload_seconds=0), open_pytorch=open_stuck)
-        await service.start([folder(tmp_path / "stuck"), file])
+    async def use(service: Models) -> None:
         calls = [
             asyncio.create_task(service.translate("stuck", [line], TextRequest(), DEADLINE)) for line in SENTENCES[:3]
         ]
         await wait_until_async(lambda: service.backlog["stuck"][0] == len(calls), "the calls are open")
         try:
-            return await lines_of(service, SENTENCES[:1], model="ko-en")
+            assert await lines_of(service, SENTENCES[:1])
         finally:
             release.set()
-            await asyncio.gather(*calls)
-            await service.close()
+        await asyncio.gather(*calls)
 
-    assert asyncio.run(use())
+    served([folder(tmp_path / "stuck"), file], use, languages=(), open_pytorch=open_stuck)
 
 
 @pytest.mark.parametrize(
@@ -609,8 +596,7 @@ def test_readiness_is_that_of_the_file_that_is_open(
     path, other = (Path(shutil.copy(file, tmp_path / name)) for name in ("first.regard", "second.regard"))
 
     async def use(service: Models) -> None:
-        transport = httpx.ASGITransport(create_app(service, ServerSettings(deadline=DEADLINE)))
-        async with httpx.AsyncClient(transport=transport, base_url="http://localhost", timeout=DEADLINE) as client:
+        async with client_of(service) as client:
 
             async def state() -> tuple[int, Any, list[bool], list[int]]:
                 ready, models = await client.get("/ready"), (await client.get("/v1/models")).json()["models"]
@@ -645,32 +631,43 @@ def change_settings(run: Path, **changes: Any) -> None:
 
 HEAD = {"layer": "decoder.layers.0.cross_attention", "head": 1, "shifted": True, "symmetry": "union"}
 LANGUAGE_ID = LanguageId.learn({"ja": SENTENCES[:2], "de": SENTENCES[2:4]})
-CHANGES: list[tuple[Callable[[Path], object], Callable[[Any], object], object]] = [
-    (lambda run: save_alignment(run, HEAD), lambda state: state[0].alignment["head"], 1),
-    (
-        lambda run: change_settings(run, languages={"source": "ja", "target": "de"}),
-        lambda state: state[0].pairs,
-        (("ja", "de"),),
-    ),
-    (lambda run: save_language_id(run, LANGUAGE_ID), lambda state: [code for code, _ in state[1]], ["de", "ja"]),
-    (
-        lambda run: change_settings(run, search={"score_threshold": -0.001}),
-        lambda state: [line.doubtful for line in state[2]],
-        [True] * 6,
-    ),
-    (
-        lambda run: change_settings(run, search={"score_threshold": -100.0, "max_ratio": 0.01, "max_extra": 1}),
-        lambda state: max(len(line.hypotheses[0].tokens) for line in state[2]),
-        1,
-    ),
-    (
-        lambda run: change_settings(run, familiar={"pairs": "AAAA", "most": 0}),
-        lambda state: state[2][3].doubtful,
-        True,
-    ),
-    (lambda run: (run / "README.md").write_text("# Another\n", "utf-8"), lambda state: state[0].readme, "# Another\n"),
+Change = tuple[Callable[[Path], object], Callable[[Any], object], object]
+CHANGES: list[list[Change]] = [
+    [
+        (lambda run: save_alignment(run, HEAD), lambda state: state[0].alignment["head"], 1),
+        (
+            lambda run: change_settings(run, languages={"source": "ja", "target": "de"}),
+            lambda state: state[0].pairs,
+            (("ja", "de"),),
+        ),
+        (lambda run: save_language_id(run, LANGUAGE_ID), lambda state: [code for code, _ in state[1]], ["de", "ja"]),
+        (
+            lambda run: change_settings(run, search={"score_threshold": -0.001}),
+            lambda state: [line.doubtful for line in state[2]],
+            [True] * 6,
+        ),
+        (
+            lambda run: (run / "README.md").write_text("# Another\n", "utf-8"),
+            lambda state: state[0].readme,
+            "# Another\n",
+        ),
+    ],
+    [
+        (
+            lambda run: change_settings(run, search={"score_threshold": -100.0, "max_ratio": 0.01, "max_extra": 1}),
+            lambda state: max(len(line.hypotheses[0].tokens) for line in state[2]),
+            1,
+        ),
+    ],
+    [
+        (
+            lambda run: change_settings(run, familiar={"pairs": "AAAA", "most": 0}),
+            lambda state: state[2][3].doubtful,
+            True,
+        ),
+    ],
 ]
-"""Changes of a folder, each with what shows that they are served, and how."""
+"""Changes of a folder that are made together, each with what shows that it is served, and how."""
 
 
 @pytest.fixture
@@ -681,7 +678,10 @@ def exports(cache: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_a_folder_is_served_as_it_is_whatever_was_changed(tmp_path: Path, exports: Path) -> None:
-    """The server sees every change while it runs, and at the end it is one with a server of a fresh copy."""
+    """The server sees every change while it runs, and at the end it is one with a server of a fresh copy.
+
+    An export that somebody has removed it makes again: whoever empties the cache harms no server.
+    """
     run = folder(tmp_path / "run", end=0.5, languages=("ko", "en"))
     save_alignment(run, {**HEAD, "head": 0})
 
@@ -690,18 +690,26 @@ def test_a_folder_is_served_as_it_is_whatever_was_changed(tmp_path: Path, export
         return service.models["run"], service.detect("I go home"), lines
 
     async def use(service: Models) -> Any:
-        state = await state_of(service)
-        for number, (change, part, expected) in enumerate(CHANGES):
-            assert part(state) != expected, f"change {number} is one that is seen"
-            change(run)
+        (export,) = exports.glob("model-*")
+        before = await state_of(service)
+        export.unlink()
+        await service.reload()
+        assert export.exists()
+        assert await state_of(service) == before
+        for changes in CHANGES:
+            for change, part, expected in changes:
+                assert part(before) != expected, "the change is one that is seen"
+                files = files_state(run), export_cache.export_name(run, "float32")
+                change(run)
+                assert not {files_state(run), export_cache.export_name(run, "float32")} & set(files)
             await service.reload()
-            state = await state_of(service)
-            assert part(state) == expected, f"change {number}"
-        return state
+            before = await state_of(service)
+            assert [part(before) for _, part, _ in changes] == [expected for *_, expected in changes]
+        return before
 
     settings = {"precision": "float32", "languages": ()}
     changed, messages = served([run], use, **settings)
-    assert ["loaded again" in message for message in messages] == [True] * len(CHANGES)
+    assert messages == ["run: loaded again"] * (1 + len(CHANGES))
     times = {path.name: path.stat().st_mtime_ns for path in exports.glob("model-*")}
     assert len(times) == 1 + len(CHANGES)
     assert changed == served([run], state_of, **settings)[0]
@@ -714,30 +722,15 @@ def test_a_folder_is_served_as_it_is_whatever_was_changed(tmp_path: Path, export
     assert changed == served([fresh], state_of, **settings)[0]
 
 
-def test_a_server_whose_export_was_removed_makes_it_again(tmp_path: Path, exports: Path) -> None:
-    """Whoever empties the cache harms no server: an engine that died later can start again."""
-    run = folder(tmp_path / "run", end=0.5)
-
-    async def use(service: Models) -> Any:
-        before = await lines_of(service, SENTENCES, model="run")
-        (export,) = exports.glob("model-*")
-        export.unlink()
-        await service.reload()
-        assert export.exists()
-        assert await lines_of(service, SENTENCES, model="run") == before
-
-    _, messages = served([run], use)
-    assert len([message for message in messages if "loaded again" in message]) == 1
-
-
 def test_without_exports_a_folder_runs_on_pytorch(tmp_path: Path, cache: Path) -> None:
-    async def use(service: Models) -> Any:
+    async def use(service: Models) -> None:
+        assert service.models["run"].facts["engine"] == "pytorch"
         (whole,) = await service.translate("run", ["Press F5 2026"], TextRequest(), DEADLINE)
-        streamed = [part async for part in service.stream("run", "Press F5 2026", TextRequest(), DEADLINE)]
-        return service.models["run"].facts["engine"], [bool(text.lines[0].warnings) for text in (whole, streamed[-1])]
+        *_, streamed = [part async for part in service.stream("run", "Press F5 2026", TextRequest(), DEADLINE)]
+        is_lacking = [bool(text.lines[0].warnings) for text in (whole, streamed)]
+        assert is_lacking == [False, True], "what a stream has lost is not translated again"
 
-    is_lacking = [False, True]  # what a stream has lost is not translated again
-    assert served([folder(tmp_path / "run", end=0.5)], use)[0] == ("pytorch", is_lacking)
+    served([folder(tmp_path / "run", end=0.5)], use)
     assert not list(cache.glob("model-*"))
 
 
@@ -796,27 +789,23 @@ def test_models_that_cannot_be_opened(tmp_path: Path, file: Path, content: bytes
 
 def test_a_process_that_takes_the_place_of_another_knows_its_models(tmp_path: Path, file: Path, cache: Path) -> None:
     """Files serve at once; folders are opened beside, and calls of them wait; what is gone is away."""
-    runs = [shutil.copy(file, tmp_path / "first.regard"), folder(tmp_path / "run", end=0.5), tmp_path / "gone.regard"]
-    shutil.copy(file, runs[2])
+    runs = [Path(shutil.copy(file, tmp_path / "first.regard")), folder(tmp_path / "run", end=0.5), tmp_path / "gone"]
+    options: dict[str, Any] = {"languages": (), "descriptions": tmp_path / "descriptions"}
 
-    async def run() -> None:
-        kept = tmp_path / "descriptions"
-        paths = [Path(path) for path in runs]
-        before = Models(ServiceSettings(reload_seconds=0), descriptions=kept)
-        await before.start(paths)
-        expected = [await lines_of(before, SENTENCES[:1], model=name) for name in ("first", "run")]
-        await before.close()
-        paths[2].unlink()
-        messages = list[str]()
-        after = Models(ServiceSettings(reload_seconds=0), messages.append, descriptions=kept)
-        await after.start(paths, strict=False)
-        states = [model.is_ready for model in after.models.values()]
-        assert (states, after.models["run"].pairs) == ([True, False, False], before.models["run"].pairs)
-        assert [await lines_of(after, SENTENCES[:1], model=name) for name in ("first", "run")] == expected
-        assert [model.is_ready for model in after.models.values()] == [True, True, False]
-        assert "no such file" in "".join(messages)
+    async def use(service: Models) -> Any:
+        pairs = service.models["run"].pairs
+        states = [model.is_ready for model in service.models.values()]
+        return states, pairs, [await lines_of(service, SENTENCES[:1], model=name) for name in ("first", "run")]
+
+    async def use_again(service: Models) -> Any:
+        result = await use(service)
+        assert [model.is_ready for model in service.models.values()] == [True, True, False]
         with pytest.raises(RegardError, match="is away"):
-            await lines_of(after, SENTENCES[:1], model="gone", deadline=0.01)
-        await after.close()
+            await lines_of(service, SENTENCES[:1], model="gone", deadline=0.01)
+        return result
 
-    asyncio.run(run())
+    (states, *expected), _ = served(runs[:2], use, **options)
+    (states_again, *again), messages = served(runs, use_again, strict=False, **options)
+    assert (states, states_again) == ([True, True], [True, False, False])
+    assert again == expected
+    assert "no such file" in "".join(messages)

@@ -24,7 +24,7 @@ from limits import wait_until
 from systems import linux, posix
 
 from regard.common.errors import UsageError, WorkerError
-from regard.serving import child_process
+from regard.serving import child_process, supervisor
 from regard.serving.child_process import ChildProcess, Events
 from regard.serving.supervisor import Supervisor, listen, serve
 from regard.serving.unavailable import Unavailable
@@ -120,7 +120,10 @@ def running(folder: Path, *models: str, max_memory: int = 0) -> Iterator[Running
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
-    with running(tmp_path_factory.mktemp("server")) as started:
+    folder = tmp_path_factory.mktemp("server")
+    model = folder / "model"
+    model.touch()
+    with running(folder, str(model)) as started:
         yield started
 
 
@@ -142,7 +145,7 @@ def test_a_killed_serving_process_is_back_and_mixes_up_no_answer(server: Running
     with ThreadPoolExecutor(8) as clients:
         counts = [clients.submit(ask, client) for client in range(8)]
         try:
-            for _ in range(5):
+            for _ in range(3):
                 server.kill_serving()
                 assert server.answer("hello") == ["HELLO"]
         finally:
@@ -189,28 +192,23 @@ def test_a_process_that_takes_too_much_memory_is_replaced(tmp_path: Path) -> Non
         assert "more memory than it may" in server.text
 
 
-def test_a_signal_lets_open_calls_be_finished(tmp_path: Path) -> None:
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_lets_open_calls_be_finished_and_a_second_one_ends_all(tmp_path: Path, number: signal.Signals) -> None:
     with running(tmp_path) as server, ThreadPoolExecutor(1) as client:
         answer = client.submit(server.post, "wait go")
         server.wait_for("go")
-        server.process.send_signal(signal.SIGTERM)
+        server.process.send_signal(number)
         wait_until(server.is_closed, "no connection is accepted any more")
-        (tmp_path / "go").touch()
-        assert answer.result().json() == {"translatedText": ["WAIT GO"]}
-        assert server.ended() == 128 + signal.SIGTERM
-        assert "Traceback" not in server.text
-
-
-def test_a_second_signal_ends_everything_at_once(tmp_path: Path) -> None:
-    with running(tmp_path) as server, ThreadPoolExecutor(1) as client:
-        answer = client.submit(server.post, "wait never")
-        server.wait_for("never")
-        server.process.send_signal(signal.SIGINT)
-        wait_until(server.is_closed, "no connection is accepted any more")
-        server.process.send_signal(signal.SIGINT)
-        with pytest.raises(httpx.TransportError):
-            answer.result()
-        assert server.ended() == -signal.SIGINT, "as Python ends at Ctrl-C"
+        if number == signal.SIGTERM:
+            (tmp_path / "go").touch()
+            assert answer.result().json() == {"translatedText": ["WAIT GO"]}
+            assert server.ended() == 128 + number
+            assert "Traceback" not in server.text
+        else:
+            server.process.send_signal(number)
+            with pytest.raises(httpx.TransportError):
+                answer.result()
+            assert server.ended() == -number, "as Python ends at Ctrl-C"
 
 
 @linux
@@ -234,21 +232,21 @@ def test_nothing_is_left_of_a_supervisor_that_was_killed_while_its_process_start
     assert (done.returncode, left.exists()) == (1, False)
 
 
-def test_models_that_are_away(tmp_path: Path) -> None:
-    """At the first start they are its error; later the others are served without them."""
+def test_models_that_are_away_are_the_error_of_the_first_start(tmp_path: Path) -> None:
     configuration = {"models": [str(tmp_path / "no")], "languages": [], "settings": {}, "service": {}, "quiet": True}
     command = [sys.executable, PLANTED, "child"]
     with pytest.raises(Exception, match="there is none\nand another cause") as caught:
         serve(configuration, "127.0.0.1", 0, str, commands=(command, command))
     assert type(caught.value).__name__ == "ModelFolderError"
-    path = tmp_path / "model"
-    path.touch()
-    with running(tmp_path, str(path)) as server:
-        path.unlink()
-        with contextlib.suppress(httpx.TransportError):
-            server.post("poison")
-        assert server.answer("hello") == ["HELLO"]
-        wait_until(lambda: f"{path} is away" in server.text, "it is said")
+
+
+def test_later_the_others_are_served_without_a_model_that_is_away(server: Running) -> None:
+    path = server.folder / "model"
+    path.unlink(missing_ok=True)
+    with contextlib.suppress(httpx.TransportError):
+        server.post("poison once")
+    assert server.answer("hello") == ["HELLO"]
+    wait_until(lambda: f"{path} is away" in server.text, "it is said")
 
 
 # --- processes without a server
@@ -277,8 +275,8 @@ def supervised(folder: Path, serving: str, pytorch: str = "", **options: Any) ->
     lines = list[str]()
     with contextlib.closing(listen("127.0.0.1", 0)) as listener, ThreadPoolExecutor(1) as thread:
         port = listener.getsockname()[1]
-        supervisor = Supervisor({"settings": {}}, listener, events, lines.append, commands=commands, **options)
-        number = thread.submit(supervisor.run)
+        one = Supervisor({"settings": {}}, listener, events, lines.append, commands=commands, **options)
+        number = thread.submit(one.run)
         try:
             yield port, lines
         finally:
@@ -291,6 +289,7 @@ def supervised(folder: Path, serving: str, pytorch: str = "", **options: Any) ->
 
 def test_a_process_that_hangs_is_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(child_process, "_SILENT_SECONDS", 0.3)
+    monkeypatch.setattr(supervisor, "BEAT_SECONDS", 0.1)
     with supervised(tmp_path, "report(ready=True); report(beat=1)") as (_, lines):
         wait_until((tmp_path / "serving-2").exists, "two have been replaced")
     assert "has ended with status -9; another is started" in lines[1]
@@ -312,7 +311,8 @@ for number in range(10**6):
     assert not (tmp_path / "serving-1").exists()
 
 
-def test_while_a_process_cannot_start_the_supervisor_answers(tmp_path: Path) -> None:
+def test_while_a_process_cannot_start_the_supervisor_answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(child_process, "_SHORTEST_PAUSE", 0.2)
     code = "report(ready=True) if number == 0 else None\nsys.exit(3)"
     with supervised(tmp_path, code) as (port, _):
         address = f"http://127.0.0.1:{port}"
@@ -342,26 +342,26 @@ def test_a_pytorch_process_is_started_when_it_is_wanted_and_again_when_it_dies(t
     assert "the PyTorch process has ended with status 1; another is started" in lines
 
 
-def test_pauses_double_up_to_a_minute_for_deaths_in_a_row() -> None:
+@pytest.mark.parametrize(
+    ("lives", "pauses"),
+    [
+        ([(True, 1.0, False), *[(False, 0.0, False)] * 8], [0, 1, 2, 4, 8, 16, 32, 60, 60]),
+        ([(False, 0.0, False), (True, 1.0, False), (False, 0.0, False)], [1, 0, 1]),
+        ([(True, 1.0, True)] * 3, [1, 2, 4]),
+        ([(True, 100.0, True)] * 3, [0, 0, 0]),
+    ],
+)
+def test_pauses_double_for_processes_that_were_not_ready_or_soon_had_to_end(
+    lives: list[tuple[bool, float, bool]], pauses: list[float]
+) -> None:
+    """A life: whether the process was ready, for how many seconds, and whether it was to end, as for its memory."""
     child = ChildProcess("it", [], queue.SimpleQueue())
-
-    def pause() -> float:
-        child.note_end()
-        return child.pause
-
-    child.note({"ready": True})
-    assert [pause() for _ in range(9)] == [0, 1, 2, 4, 8, 16, 32, 60, 60]
-    child.note({"ready": True})
-    assert [pause() for _ in range(3)] == [0, 1, 2]
-
-
-@pytest.mark.parametrize(("seconds", "pauses"), [(1.0, [1.0, 2.0, 4.0]), (100.0, [0.0, 0.0, 0.0])])
-def test_a_process_that_soon_takes_too_much_memory_is_started_after_pauses(seconds: float, pauses: list[float]) -> None:
-    child = ChildProcess("it", [], queue.SimpleQueue())
-    for pause in pauses:
-        child.note({"ready": True})
+    for (was_ready, seconds, is_stopping), pause in zip(lives, pauses, strict=True):
+        if was_ready:
+            child.note({"ready": True})
         child.let_pass(seconds)
-        child.stop(5.0)
+        if is_stopping:
+            child.stop(5.0)
         child.note_end()
         assert child.pause == pause
 

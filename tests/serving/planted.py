@@ -1,4 +1,4 @@
-"""A server whose service harms its process: `python planted.py MEMORY` supervises it, and is its serving process, too.
+"""A serving process whose service harms it.
 
 A line is translated as by the fake service, unless it names a harm.
 """
@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-import sys
 import threading
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,7 +16,7 @@ from typing import Any
 from fake import FakeService
 
 from regard.common.errors import ModelFolderError
-from regard.serving import supervisor
+from regard.serving import serving_process
 
 
 class PlantedService(FakeService):
@@ -47,7 +46,7 @@ class PlantedService(FakeService):
         elif harm == "hang":
             threading.Event().wait()
         elif harm == "grow":
-            self.kept = bytearray(b"x") * (700 << 20)
+            self.kept = bytearray(b"x") * (350 << 20)
         elif harm == "wait":  # until there is a file of this name
             Path(f"{value}.begun").touch()
             while not Path(value).exists():
@@ -55,21 +54,6 @@ class PlantedService(FakeService):
         await super()._trouble(line)
 
 
-def main() -> None:
-    if sys.argv[1] == "child":
-        from regard.serving import serving_process
-
-        serving_process.Models = PlantedService  # type: ignore[assignment, misc]
-        serving_process.main()
-        return
-    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
-    settings = {"deadline": 60.0, "char_limit": 0}
-    configuration = {"models": sys.argv[2:], "languages": [], "settings": settings, "service": {}, "quiet": True}
-    command = [sys.executable, __file__, "child"]
-    supervisor.serve(
-        configuration, "127.0.0.1", 0, lambda text: print(text, file=sys.stderr), int(sys.argv[1]), (command, command)
-    )
-
-
 if __name__ == "__main__":
-    main()
+    serving_process.Models = PlantedService  # type: ignore[assignment, misc]
+    serving_process.main()

@@ -14,6 +14,8 @@ from regard.common.errors import RegardError
 MOST_DEATHS = 3
 """Deaths at which a call was open, without an answer between them, after which it is refused."""
 REFUSED_SECONDS = 600.0
+_SAME_DEATH_SECONDS = 1.0
+"""Seconds in which all calls that were open at a death of another process have said so; it takes longer to start."""
 DIGEST_BYTES = 16
 _ROWS = 4096
 """Calls that are noted at once; further ones are not."""
@@ -77,19 +79,23 @@ class CallTable:
             self._write(digest, call)
 
     def blame(self, digest: bytes) -> None:
-        """Count a death of another process for an open call."""
-        if call := self._calls.get(digest):
-            call.deaths += 1
-            call.last_death = self._clock()
+        """Count a death of another process for an open call, once for all equal calls that were open at it."""
+        call = self._calls.get(digest)
+        if call and self._clock() - call.last_death >= _SAME_DEATH_SECONDS:
+            self._count(call)
 
     def note_end(self, is_death: bool) -> None:
         """Note that the process has ended, with all its calls; if it has died, count a death for each of these."""
         self._read()
         for digest, call in list(self._calls.items()):
             if is_death and call.open:
-                self.blame(digest)
+                self._count(call)
             call.open = 0
             self._write(digest, call)
+
+    def _count(self, call: _Call) -> None:
+        call.deaths += 1
+        call.last_death = self._clock()
 
     def _deaths(self, digest: bytes) -> int:
         """Return the number of deaths at which a call was open, if the last was within ten minutes."""

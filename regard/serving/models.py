@@ -10,6 +10,8 @@ import time
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -114,8 +116,7 @@ class Models:
 
         Not `strict`: such a model is away, and folders are opened beside, while the others serve: they take longer.
         """
-        pairs = [*languages, *[None] * (len(paths) - len(languages))]
-        for name, path, pair in zip(model_names(paths), paths, pairs, strict=True):
+        for name, path, pair in zip_longest(model_names(paths), paths, languages):
             away = ServedModel(name, "translation", (pair or ("", ""),), is_ready=False)
             self._hosts[name] = _Host(path, pair, Backlog(self._settings.most_lines), away)
         hosts = list(self._hosts.values())
@@ -329,13 +330,14 @@ class Models:
         if not path.exists():
             raise ModelFolderError("there is no such file or folder")
         opened = path if path.is_file() else await prepare(path, settings.precision)
+        in_thread = partial(asyncio.get_running_loop().run_in_executor, host.short_calls)
         if opened.is_dir():
             options = (settings.precision, settings.threads, settings.answer_limit, host.languages or ())
-            model = await asyncio.to_thread(self._open_pytorch, Folder(opened, *options, time.time_ns()))
+            model = await in_thread(self._open_pytorch, Folder(opened, *options, time.time_ns()))
         else:
-            model = await asyncio.to_thread(_open_file, opened, settings, host.languages)
+            model = await in_thread(_open_file, opened, settings, host.languages)
         host.export = opened if opened != path and opened.is_file() else None
-        return model, await asyncio.to_thread(model.about)
+        return model, await in_thread(model.about)
 
     def _describe(self, host: _Host, about: Mapping[str, Any]) -> None:
         """Take what a model says of itself."""

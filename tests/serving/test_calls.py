@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -102,7 +104,7 @@ def test_a_call_that_brings_the_process_down_is_refused(
 
 def test_a_call_that_brings_down_the_process_of_its_model_is_refused(service: FakeService, tmp_path: Path) -> None:
     """One that only finds it away is not."""
-    app = create_app(service, ServerSettings(), calls=CallTable(tmp_path / "calls"))
+    app = create_app(service, ServerSettings(), calls=CallTable(tmp_path / "calls", partial(next, count(1000.0, 2.0))))
 
     async def run(text: str) -> list[str]:
         async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://localhost") as client:

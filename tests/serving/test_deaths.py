@@ -92,6 +92,19 @@ def test_equal_calls_are_open_until_the_last_has_ended(processes: Processes) -> 
     assert processes.is_refused(POISON)
 
 
+@pytest.mark.parametrize(("seconds", "is_refused"), [(0.1, False), (5.0, True)])
+def test_equal_calls_are_to_blame_once_for_a_death_of_another_process(
+    processes: Processes, seconds: float, is_refused: bool
+) -> None:
+    for _ in range(3):
+        processes.table.begin(POISON)
+    for _ in range(3):
+        processes.table.blame(POISON)
+        processes.table.end(POISON, completed=False)
+        processes.now += seconds
+    assert processes.is_refused(POISON) == is_refused
+
+
 def test_more_calls_than_there_are_rows(processes: Processes, monkeypatch: pytest.MonkeyPatch) -> None:
     digests = [number.to_bytes(deaths.DIGEST_BYTES, "big") for number in range(1, 10_001)]
     for _ in range(3):

@@ -37,7 +37,7 @@ class ChildProcess:
     ) -> None:
         self.name, self._command, self._events, self._listener = name, command, events, listener
         self.process: subprocess.Popen[bytes] | None = None
-        self.is_ready = self.was_ready = self.is_stopping = False
+        self.is_ready = self.is_stopping = False
         self.pause = 0.0
         """Seconds until the next start."""
         self._next_pause = _SHORTEST_PAUSE
@@ -82,7 +82,7 @@ class ChildProcess:
     def note(self, message: Mapping[str, Any]) -> None:
         """Note that the process is ready, or beats."""
         if "ready" in message:
-            self.is_ready = self.was_ready = True
+            self.is_ready = True
             self._seconds_ready = 0.0
         if "beat" in message and not self.is_stopping:
             self._seconds_left = _SILENT_SECONDS

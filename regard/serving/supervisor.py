@@ -77,6 +77,7 @@ class Supervisor:
         self._children = [self._serving]
         self._end_seconds = configuration["settings"].get("deadline", 20.0) + _GRACE_SECONDS
         self._signal = 0
+        self._was_ready = False  # until then what keeps a process from starting is the error of the server
         self._unavailable: Unavailable | None = None
 
     def run(self) -> int:
@@ -110,9 +111,9 @@ class Supervisor:
             if child is self._serving:
                 self._answer_unavailable(False)
             try:
-                child.start({**configuration, "strict": not child.was_ready})
+                child.start({**configuration, "strict": not self._was_ready})
             except OSError as problem:  # the system has no room for a process
-                if not child.was_ready:
+                if not self._was_ready:
                     raise
                 self._say(f"{child.name} cannot be started again: {problem}")
                 child.note_end()
@@ -148,12 +149,13 @@ class Supervisor:
             self._say(message["say"])
         if "error" in message:
             kind, *causes = message["error"]
-            if not child.was_ready:
+            if not self._was_ready:
                 raise errors.rebuild(getattr(errors, kind), tuple(causes))
             self._say(f"{child.name} cannot be started again: {'; '.join(causes)}")
         if "pytorch" in message and self._pytorch not in self._children:
             self._children.append(self._pytorch)
-        if "ready" in message and child is self._serving and not child.was_ready:
+        if "ready" in message and child is self._serving and not self._was_ready:
+            self._was_ready = True
             address, port = self._listener.getsockname()[:2]
             name = f"[{address}]" if ":" in address else address
             self._say(f"listening at http://{name}:{port} (stop with Ctrl-C)")
@@ -166,8 +168,8 @@ class Supervisor:
             self._table.note_end(is_death)
         status = child.note_end()
         if is_death and not self._signal:
-            if not child.was_ready:
-                raise WorkerError(f"{child.name} ended with status {status} before it was ready")
+            if not self._was_ready:
+                raise WorkerError(f"{child.name} ended with status {status} before the server was ready")
             self._say(f"{child.name} has ended with status {status}; another is started")
 
     def _note_signal(self, number: int) -> None:

@@ -15,7 +15,6 @@ from typing import Any
 
 from fake import FakeService
 
-from regard.common.errors import ModelFolderError
 from regard.serving import serving_process
 
 
@@ -26,12 +25,10 @@ class PlantedService(FakeService):
         super().__init__()
         self.log, self.kept, self.backlog = log, bytearray(), dict[str, tuple[int, int]]()
 
-    async def start(self, paths: Sequence[Path], _: Any, strict: bool) -> None:
+    async def start(self, paths: Sequence[Path], *_: Any) -> None:
         for path in paths:
             if not path.exists():
                 self.log(f"{path} is away")
-                if strict:
-                    raise ModelFolderError(f"{path}: there is none", "and another cause")
 
     async def close(self) -> None:
         pass

@@ -24,7 +24,7 @@ import pytest
 from limits import wait_until
 from systems import linux, posix
 
-from regard.common.errors import ModelFolderError, UsageError, WorkerError
+from regard.common.errors import UsageError, WorkerError
 from regard.common.processes import module_command
 from regard.serving import child_process, supervisor
 from regard.serving.child_process import ChildProcess, Events
@@ -245,13 +245,7 @@ def test_nothing_is_left_of_a_supervisor_that_was_killed_while_its_process_start
     assert (done.returncode, left.exists()) == (1, False)
 
 
-def test_models_that_are_away_are_the_error_of_the_first_start(tmp_path: Path) -> None:
-    configuration = {"models": [str(tmp_path / "no")], "languages": [], "settings": {}, "service": {}, "quiet": True}
-    with pytest.raises(ModelFolderError, match="there is none\nand another cause"):
-        serve(configuration, "127.0.0.1", 0, str, commands=(PLANTED, PLANTED))
-
-
-def test_later_the_others_are_served_without_a_model_that_is_away(server: Running) -> None:
+def test_after_a_death_the_others_are_served_without_a_model_that_is_away(server: Running) -> None:
     path = server.folder / "model"
     path.unlink(missing_ok=True)
     with contextlib.suppress(httpx.TransportError):
@@ -337,13 +331,16 @@ def test_while_a_process_cannot_start_the_supervisor_answers(tmp_path: Path, mon
 
 def test_a_process_that_was_never_ready_is_an_error() -> None:
     commands = [[sys.executable, "-c", "print('from a library'); raise SystemExit(3)"]] * 2
-    with pytest.raises(WorkerError, match="ended with status 3 before it was ready"):
+    with pytest.raises(WorkerError, match="ended with status 3 before the server was ready"):
         serve({"settings": {}}, "127.0.0.1", 0, commands=commands)
 
 
-def test_a_pytorch_process_is_started_when_it_is_wanted_and_again_when_it_dies(tmp_path: Path) -> None:
+@pytest.mark.parametrize("pytorch", ["report(ready=True)\nif number == 0: sys.exit(1)", "if number == 0: sys.exit(1)"])
+def test_a_pytorch_process_is_started_when_it_is_wanted_and_again_when_it_dies(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pytorch: str
+) -> None:
+    monkeypatch.setattr(child_process, "_SHORTEST_PAUSE", 0.2)
     serving = "report(ready=True); report(beat=1); report(pytorch=True); report(pytorch=True)"
-    pytorch = "report(ready=True); report(beat=1)\nif number == 0: sys.exit(1)"
     with supervised(tmp_path, serving, pytorch) as (_, lines):
         wait_until((tmp_path / "pytorch-1").exists, "it is started twice")
         first = json.loads(wait_until((tmp_path / "serving-0").read_text, "the configuration is there"))

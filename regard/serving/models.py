@@ -84,7 +84,9 @@ class _Host:
 
 
 class Models:
-    """The models of a server. What needs PyTorch is opened by `open_pytorch`.
+    """The models of a server, which are asked, by name, for what one of their kind can do.
+
+    What needs PyTorch is opened by `open_pytorch`.
 
     `descriptions`: a file in which those of all models are kept for the next process, if this one dies: requests for a
     model that is still being opened can wait for it then.
@@ -239,18 +241,9 @@ class Models:
 
     async def _opened(self, name: str, method: str, deadline: float) -> _Host:
         """Return the model of a name for a call, once it is open. Raises UsageError, Overloaded, RegardError."""
-        if name not in self._hosts:
-            raise UsageError(f"model {name!r}: there is none of this name; there are {', '.join(self._hosts)}")
         host = self._hosts[name]
         if self._is_draining:
             raise Overloaded(5)
-        reads_images = host.about.kind == "captions"
-        if reads_images != (method in ("caption", "explain_image")):
-            raise UsageError(
-                "this model captions images; ask a model of text for translations"
-                if reads_images
-                else "this model translates text; ask a model of images for captions"
-            )
         try:
             if not host.is_open.is_set():
                 await asyncio.wait_for(host.is_open.wait(), min(_PATIENCE, deadline))

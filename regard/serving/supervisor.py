@@ -131,7 +131,7 @@ class Supervisor:
         Time that passes while the supervisor itself is stopped, as by Ctrl-Z, says nothing of them.
         """
         before = self._clock()
-        pauses = [child.pause for child in self._children if child.process is None]
+        pauses = [child.pause for child in self._children if child.process is None and not self._signal]
         with suppress(queue.Empty):
             self._note(*self._events.get(timeout=min([BEAT_SECONDS, *pauses])))
         passed = min(self._clock() - before, 2 * BEAT_SECONDS)

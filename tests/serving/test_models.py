@@ -345,8 +345,6 @@ def test_options_and_lines_that_are_refused(file: Path) -> None:
         (lambda service: lines_of(service, SENTENCES, SearchRequest(beam=1000)), "beam: wanted 1 to 250"),
         (lambda service: lines_of(service, SENTENCES, SearchRequest(beam=2, nbest=3)), "nbest"),
         (lambda service: lines_of(service, ["x", "y" * 200_000]), "line 2 "),
-        (lambda service: lines_of(service, SENTENCES, model="other"), "'other': there is none of this name; .* ko-en"),
-        (lambda service: service.caption("ko-en", b"", SEARCH, DEADLINE), "ask a model of images"),
     ]
 
     async def use(service: Models) -> None:
@@ -742,8 +740,6 @@ def test_folders_are_exported_once_and_captioners_run_on_pytorch(tmp_path: Path,
 
     async def use(service: Models) -> Any:
         lines = await lines_of(service, SENTENCES[:2], model="first")
-        with pytest.raises(UsageError, match="ask a model of text"):
-            await lines_of(service, SENTENCES[:1], model="images")
         with pytest.raises(RegardError, match="image"):
             await service.caption("images", b"no image", SEARCH, DEADLINE)
         content = image_bytes()

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import lru_cache
+
+from msgspec.structs import replace
 
 from regard.data.language_codes import CodeIndex
 from regard.serving.http_errors import HttpError, bad_request
 from regard.serving.models import Models
 from regard.serving.requests import excerpt
-from regard.serving.service import ServedModel
+from regard.serving.service import ServedModel, ServedText
 
 AUTO = "auto"
 STAND_INS = UNKNOWN_SOURCE, UNKNOWN_TARGET = "src", "tgt"
@@ -36,6 +38,15 @@ class Choice:
         """The words that a line has to begin with for this target; most models need none."""
         return self.model.codes.get(self.target, "") if self.model else ""
 
+    def answer(self, text: ServedText) -> ServedText:
+        """Return a translated text with its languages and the name of its model."""
+        name = self.model.name if self.model else None
+        return replace(text, source=self.source, target=self.target, model=name, confidence=self.confidence)
+
+    def unchanged(self, text: str) -> ServedText:
+        """Return a text as it is, as its own translation."""
+        return self.answer(ServedText(text, "", "", None, alternatives=(), lines=()))
+
 
 class LanguagePairs:
     """The pairs of languages of some models; if several models have a pair, it is the first one's.
@@ -58,15 +69,6 @@ class LanguagePairs:
         """The languages that can be translated from."""
         self.targets = list(dict.fromkeys(target for _, target in self._models))
         """The languages that can be translated to."""
-        self._source_codes: dict[str, CodeIndex] = {}
-
-    @cached_property
-    def _codes(self) -> CodeIndex:
-        return CodeIndex(self.languages, STAND_INS)
-
-    @cached_property
-    def _target_codes(self) -> CodeIndex:
-        return CodeIndex(self.targets, STAND_INS)
 
     def choose(self, service: Models, text: str, source: str, target: str) -> Choice:
         """Choose the model for a text. `source`: a code or "auto"; `target`: a code, or empty if there is but one.
@@ -86,9 +88,7 @@ class LanguagePairs:
         target = self._target(target)
         if source in (AUTO, ""):
             return self._detected(service, text, target)
-        if target not in self._source_codes:
-            self._source_codes[target] = CodeIndex(self._sources_of(target), STAND_INS)
-        code = self._source_codes[target].match(source) or self._codes.match(source)
+        code = _match(source, self._sources_of(target)) or _match(source, self.languages)
         if code is None:
             known = ", ".join(self.languages)
             raise bad_request(f"the source language {excerpt(source)} is not served; there are: {known}")
@@ -108,7 +108,7 @@ class LanguagePairs:
         targets = ", ".join(self.targets)
         if not target:
             raise bad_request(f"the target language is missing; there are: {targets}")
-        code = self._target_codes.match(target) or self._codes.match(target)
+        code = _match(target, self.targets) or _match(target, self.languages)
         if code is None:
             raise bad_request(f"the target language {excerpt(target)} is not served; there are: {targets}")
         return code
@@ -126,6 +126,16 @@ class LanguagePairs:
         if share <= 0:
             code = sources[0]
         return Choice(code, target, self._models.get((code, target)) if code != target else None, share)
+
+
+def _match(wanted: str, codes: Iterable[str]) -> str | None:
+    """Return the one of some codes that a client means; None: there is none."""
+    return _code_index(tuple(codes)).match(wanted)
+
+
+@lru_cache
+def _code_index(codes: tuple[str, ...]) -> CodeIndex:
+    return CodeIndex(codes, STAND_INS)
 
 
 def select_models(models: Mapping[str, ServedModel], name: str, kind: str) -> list[ServedModel]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TypeVar
 
 from regard.common.errors import LineError
@@ -22,13 +22,6 @@ _DETECTED = 10_000
 """Characters of a text by which its language is detected, at most."""
 _NAMED = 20
 """Most lines that are refused, of which each is named."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class TranslatedText(ServedText):
-    """A translated text with the choice of its model; it has no lines if it was left as it is."""
-
-    choice: Choice
 
 
 def choose(service: Models, pairs: LanguagePairs, text: str, languages: tuple[str, str], form: TextFormat) -> Choice:
@@ -52,14 +45,14 @@ async def translate_texts(
     languages: tuple[str, str],
     request: TextRequest,
     deadline: float,
-) -> list[TranslatedText]:
+) -> list[ServedText]:
     """Translate texts, each as it would be alone; those of different models run at the same time.
 
     `languages`: codes of source ("auto": detected for each text) and target. Raises HttpError for unknown languages and
     lines that a model refuses, and the service's own errors.
     """
     choices = await aside(texts, lambda: [choose(service, pairs, text, languages, request.form) for text in texts])
-    results = {number: TranslatedText(texts[number], choice=choice) for number, choice in enumerate(choices)}
+    results = [choice.unchanged(text) for choice, text in zip(choices, texts, strict=True)]
     groups: dict[tuple[str, str], list[int]] = {}
     for number, choice in enumerate(choices):
         if choice.model is not None:
@@ -72,10 +65,10 @@ async def translate_texts(
         except LineError as problem:
             raise refused(problem, numbers) from None
         for number, text in zip(numbers, translated, strict=True):
-            results[number] = TranslatedText(**vars(text), choice=choices[number])
+            results[number] = choices[number].answer(text)
 
     await gather(*(translate(*key, numbers) for key, numbers in groups.items()))
-    return [results[number] for number in range(len(texts))]
+    return results
 
 
 def refused(problem: LineError, numbers: Sequence[int]) -> HttpError:
@@ -89,11 +82,6 @@ async def aside(texts: Sequence[str], work: Callable[[], R]) -> R:
     if len(texts) > MANY or sum(map(len, texts)) > LONG:
         return await asyncio.to_thread(work)
     return work()
-
-
-def with_prefix(choice: Choice, line: str) -> str:
-    """Return a line with the code of its target language, if the model wants one."""
-    return f"{choice.prefix} {line}" if choice.prefix else line
 
 
 async def gather(*calls: Awaitable[R]) -> list[R]:

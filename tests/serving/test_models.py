@@ -104,7 +104,8 @@ async def lines_of(
     deadline: float = DEADLINE,
 ) -> list[ServedLine]:
     """Have lines translated, each as a text."""
-    return [text.lines[0] for text in await service.translate(model, lines, TextRequest(search), deadline)]
+    translated = await service.translate(model, lines, TextRequest(search), deadline)
+    return [line for text in translated for line in text.lines or ()]
 
 
 def test_calls_at_the_same_time_get_what_they_would_get_alone(file: Path) -> None:
@@ -117,17 +118,19 @@ def test_calls_at_the_same_time_get_what_they_would_get_alone(file: Path) -> Non
     ]
 
     async def use(service: Models) -> Any:
-        return await asyncio.gather(*(lines_of(service, sentences, search) for search in searches * 3))
+        requests = (TextRequest(search) for search in searches * 3)
+        return await asyncio.gather(*(service.translate("ko-en", sentences, each, DEADLINE) for each in requests))
 
     results, _ = served([file], use)
-    for search, lines in zip(searches * 3, results, strict=True):
+    for search, texts in zip(searches * 3, results, strict=True):
         options = {"beam": search.beam, "nbest": search.nbest, "alignments": search.alignments}
         expected = translator.begin(sentences, **options).run()
+        lines = [text.lines[0] for text in texts]
         assert [line.hypotheses[0].text for line in lines] == [translation.text for translation in expected]
         assert [line.hypotheses[0].score for line in lines] == pytest.approx(
             [translation.score for translation in expected], abs=1e-5
         )
-        assert [line.warnings for line in lines] == [translation.notes for translation in expected]
+        assert [text.warnings for text in texts] == [translation.notes for translation in expected]
         assert [line.hypotheses[0].alignments for line in lines] == [translation.alignments for translation in expected]
         assert all(len(line.hypotheses) == search.nbest for line in lines)
         assert all(bool(line.hypotheses[0].attention) == (search.attention == "cross") for line in lines)
@@ -232,7 +235,7 @@ def test_a_text_is_translated_again_only_in_the_first_half_of_its_time(
     monkeypatch.setattr(served_translator, "monotonic", lambda: times.pop(0) if len(times) > 1 else times[0])
     served = ServedFile(RuntimeTranslator(file), 10**7)
     (text,) = served.translate(["Press F5 2026"], TextRequest(), 100.0)
-    assert ("2026" in text.text, bool(text.lines[0].warnings)) == (not is_late, is_late)
+    assert ("2026" in text.text, bool(text.warnings)) == (not is_late, is_late)
 
 
 def test_a_model_of_several_sentences_a_line_gets_lines_whole(tmp_path: Path, exports: Path) -> None:
@@ -246,7 +249,7 @@ def test_a_model_of_several_sentences_a_line_gets_lines_whole(tmp_path: Path, ex
         return whole, parts[-1]
 
     results, _ = served([run], use, precision="float32")
-    assert [result.sources for result in results] == [tuple(text.split("\n"))] * 2
+    assert [[line.source for line in result.lines] for result in results] == [text.split("\n")] * 2
 
 
 def test_answers_that_are_too_large_are_refused_before_the_work(file: Path) -> None:
@@ -343,7 +346,7 @@ def test_options_and_lines_that_are_refused(file: Path) -> None:
         with pytest.raises(UsageError, match="beam: wanted 1 to 250"):
             await lines_of(service, SENTENCES, SearchRequest(beam=1000))
         with pytest.raises(UsageError, match="nbest"):
-            await lines_of(service, SENTENCES, SearchRequest(beam=2, nbest=3))
+            await lines_of(service, SENTENCES, SearchRequest.model_construct(beam=2, nbest=3))
         with pytest.raises(LineError) as caught:
             await lines_of(service, ["x", "y" * 200_000])
         assert caught.value.problems[0][0] == 1
@@ -433,9 +436,9 @@ def test_continuations_are_those_of_the_library(file: Path, length: int) -> None
     assert [item.log_prob for item in listed[0]] == pytest.approx([c.log_prob for c in likely], abs=1e-4)
     for item in listed[0]:
         (other,) = model.translate(SENTENCES[:1], model.options(), [Constraints.of_prefix(item.prefix)])
-        assert item.hypothesis.text == other.hypotheses[0].text
-        assert item.hypothesis.log_probs == pytest.approx(other.hypotheses[0].log_probs, abs=1e-4)
-        assert item.hypothesis.words == list(model.word_indices(other.hypotheses[0].ids, True))
+        assert item.text == other.hypotheses[0].text
+        assert item.log_probs == pytest.approx(other.hypotheses[0].log_probs, abs=1e-4)
+        assert item.words == list(model.word_indices(other.hypotheses[0].ids, True))
     assert tuple(json.loads(bytes(explanation))["ids"][:length]) == prefix
 
 
@@ -591,12 +594,12 @@ CHANGES: list[tuple[Callable[[Path], object], Callable[[Any], object], object]] 
     (lambda run: save_language_id(run, LANGUAGE_ID), lambda state: [code for code, _ in state[1]], ["de", "ja"]),
     (
         lambda run: change_settings(run, search={"score_threshold": -0.001}),
-        lambda state: [line.doubtful for line in state[2]],
+        lambda state: [text.doubtful for text in state[2]],
         [True] * 6,
     ),
     (
         lambda run: change_settings(run, search={"score_threshold": -100.0, "max_ratio": 0.01, "max_extra": 1}),
-        lambda state: max(len(line.hypotheses[0].tokens) for line in state[2]),
+        lambda state: max(len(text.lines[0].hypotheses[0].tokens) for text in state[2]),
         1,
     ),
     (
@@ -622,8 +625,8 @@ def test_a_folder_is_served_as_it_is_whatever_was_changed(tmp_path: Path, export
     save_alignment(run, {**HEAD, "head": 0})
 
     async def state_of(service: Models) -> Any:
-        lines = await lines_of(service, SENTENCES, model="run")
-        return service.models["run"], service.detect("I go home"), lines
+        texts = await service.translate("run", SENTENCES, TextRequest(), DEADLINE)
+        return service.models["run"], service.detect("I go home"), texts
 
     async def use(service: Models) -> Any:
         state = await state_of(service)
@@ -670,7 +673,7 @@ def test_without_exports_a_folder_runs_on_pytorch(tmp_path: Path, cache: Path) -
     async def use(service: Models) -> Any:
         (whole,) = await service.translate("run", ["Press F5 2026"], TextRequest(), DEADLINE)
         streamed = [part async for part in service.stream("run", "Press F5 2026", TextRequest(), DEADLINE)]
-        return service.models["run"].facts["engine"], [bool(text.lines[0].warnings) for text in (whole, streamed[-1])]
+        return service.models["run"].facts["engine"], [bool(text.warnings) for text in (whole, streamed[-1])]
 
     is_lacking = [False, True]  # what a stream has lost is not translated again
     assert served([folder(tmp_path / "run", end=0.5)], use)[0] == ("pytorch", is_lacking)
@@ -701,8 +704,8 @@ def test_folders_are_exported_once_and_captioners_run_on_pytorch(tmp_path: Path,
         t.text for t in RuntimeTranslator(exported).translate(SENTENCES[:2])
     ]
     expected = load_captioner(images).caption(image_bytes(), readings=True)[0]
-    assert caption.hypotheses[0].text == expected.text
-    assert caption.hypotheses[0].attention
+    assert caption[0].text == expected.text
+    assert caption[0].attention
     assert json.loads(bytes(explained))["image"]["url"].startswith("data:image/")
 
 

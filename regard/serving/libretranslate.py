@@ -128,7 +128,10 @@ def _add_states(router: APIRouter, server: Server) -> None:
         """Say that the server is alive."""
         return json_response({"status": "ok"})
 
-    @router.get("/ready", responses=answers(dict[str, str | list[str]], 200, 503))
+    readiness = answers(dict[str, str | list[str]], 200, 503)
+    readiness[503]["description"] = "Not ready"
+
+    @router.get("/ready", responses=readiness)
     async def ready() -> Response:
         """Say that all models are loaded and whole, with status 503 until then, and again once the server stops."""
         await server.service.check()

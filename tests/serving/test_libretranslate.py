@@ -123,12 +123,6 @@ def test_states(ask: Ask, service: FakeService) -> None:
     assert ask("/translate", json=HELLO).status_code == 200, "who is connected already is answered to the end"
 
 
-def test_the_specification_lists_all_endpoints(ask: Ask) -> None:
-    paths = ask("/spec", "GET").json()["paths"]
-    assert {"/translate", "/detect", "/languages", "/v2/translate", "/v1/translate", "/v1/caption"} <= paths.keys()
-    assert [ask(path, "GET").status_code for path in ("/docs", "/redoc", "/openapi.json")] == [404] * 3
-
-
 def test_placeholders_of_plain_text_are_kept(ask: Ask, service: FakeService) -> None:
     answer = translated(ask, "Open {name} in [X8X] now.\n\nno span here. Go on\n%s")
     assert [call[1] for call in service.calls] == [["no span here. Go on"], ["Open in now."]]

@@ -6,6 +6,7 @@ import base64
 import json
 import tempfile
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import httpx
@@ -190,6 +191,9 @@ def test_models(ask: Ask, service: FakeService) -> None:
     assert [model["name"] for model in models] == list(service.models)
     assert models[0]["pairs"] == [{"source": "ko", "target": "en"}]
     assert ask("/v1/models/ko-en", "GET").json() == {**models[0], "readme": "# ko-en\n"}
+    service.models = {"\udcff": replace(service.models["en-ko"], name="\udcff")}
+    (model,) = ask("/v1/models", "GET").json()["models"]
+    assert model["name"] == "\udcff", "the name of a file may be no UTF-8"
 
 
 def test_deadlines_are_those_asked_for_up_to_the_servers(make_ask: Callable[..., Ask], service: FakeService) -> None:

@@ -9,16 +9,20 @@ from functools import lru_cache
 from msgspec.structs import replace
 
 from regard.data.language_codes import CodeIndex
+from regard.data.spans import KEPT, find_spans
 from regard.serving.http_errors import HttpError, bad_request
 from regard.serving.models import Models
 from regard.serving.requests import excerpt
 from regard.serving.service import ServedModel, ServedText
+from regard.text.text_format import PLAIN, TextFormat, lay_out
 
 AUTO = "auto"
 STAND_INS = UNKNOWN_SOURCE, UNKNOWN_TARGET = "src", "tgt"
 """Codes for the languages of a model that does not name them."""
 PROBE = "test"
 """The word by which Weblate tries a server, from English to German, whichever languages the server has."""
+_DETECTED = 10_000
+"""Characters of a text by which its language is detected, at most."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +74,7 @@ class LanguagePairs:
         self.targets = list(dict.fromkeys(target for _, target in self._models))
         """The languages that can be translated to."""
 
-    def choose(self, service: Models, text: str, source: str, target: str) -> Choice:
+    def choose(self, service: Models, text: str, source: str, target: str, form: TextFormat = PLAIN) -> Choice:
         """Choose the model for a text. `source`: a code or "auto"; `target`: a code, or empty if there is but one.
 
         Raises HttpError: 400 for languages that no model has, 503 if there is no model.
@@ -78,16 +82,16 @@ class LanguagePairs:
         if not self._models:
             raise HttpError(503, "there is no model that translates", headers={"Retry-After": "5"})
         try:
-            return self._choose(service, text, source, target)
+            return self._choose(service, text, source, target, form)
         except HttpError:
             if self._answers_probe and text == PROBE and source not in (AUTO, ""):
                 return Choice(source.lower(), target.lower(), None)
             raise
 
-    def _choose(self, service: Models, text: str, source: str, target: str) -> Choice:
+    def _choose(self, service: Models, text: str, source: str, target: str, form: TextFormat) -> Choice:
         target = self._target(target)
         if source in (AUTO, ""):
-            return self._detected(service, text, target)
+            return self._detected(service, _language_of(text, form), target)
         code = _match(source, self._sources_of(target)) or _match(source, self.languages)
         if code is None:
             known = ", ".join(self.languages)
@@ -126,6 +130,15 @@ class LanguagePairs:
         if share <= 0:
             code = sources[0]
         return Choice(code, target, self._models.get((code, target)) if code != target else None, share)
+
+
+def _language_of(text: str, form: TextFormat) -> str:
+    """Return what is language in a text, up to a length."""
+    shown = " ".join(lay_out(text, form).lines)[:_DETECTED]
+    for span in reversed(find_spans(shown)):
+        if span.kind in KEPT:
+            shown = shown[: span.start] + shown[span.end :]
+    return shown
 
 
 def _match(wanted: str, codes: Iterable[str]) -> str | None:

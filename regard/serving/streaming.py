@@ -16,8 +16,7 @@ from regard.serving.http_errors import bad_request, http_error, problem_details
 from regard.serving.pairs import LanguagePairs
 from regard.serving.schemas import TranslateRequest
 from regard.serving.service import OWN_SEARCH, ServedText, TextRequest
-from regard.serving.texts import choose, refused
-from regard.text.text_format import PLAIN
+from regard.serving.texts import refused
 
 EVENTS = "text/event-stream"
 
@@ -70,7 +69,7 @@ async def _events(
     asked, service = call.parameters, call.server.service
     results = list[ServedText]()
     for number, text in enumerate(texts):
-        choice = choose(service, pairs, text, (asked.source, asked.target), PLAIN)
+        choice = pairs.choose(service, text, asked.source, asked.target)
         if choice.model is None:
             results.append(choice.unchanged(text))
             continue

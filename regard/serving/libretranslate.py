@@ -171,8 +171,7 @@ def _detection(code: str, share: float) -> Detection:
 
 
 def _frontend_settings(server: Server) -> dict[str, Any]:
-    settings = server.settings
-    codes = (AUTO, next(iter(server.pairs().targets), ""))
+    settings, target = server.settings, next(iter(server.pairs().targets), "")
     return {
         "charLimit": settings.char_limit or -1,
         "frontendTimeout": 500,
@@ -182,7 +181,7 @@ def _frontend_settings(server: Server) -> dict[str, Any]:
         "filesTranslation": False,
         "supportedFilesFormat": [],
         "language": {
-            side: {"code": code, "name": "Detect language" if code == AUTO else language_name(code)}
-            for side, code in zip(("source", "target"), codes, strict=True)
+            "source": {"code": AUTO, "name": "Detect language"},
+            "target": {"code": target, "name": language_name(target)},
         },
     }

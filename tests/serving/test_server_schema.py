@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from typing import Any
 
 import pytest
@@ -45,6 +47,8 @@ def test_the_document_is_complete() -> None:
         (path, method, item) for path, methods in DOCUMENT["paths"].items() for method, item in methods.items()
     ]
     assert len(operations) > 15
+    named = {f"#/components/schemas/{name}" for name in DOCUMENT["components"]["schemas"]}
+    assert set(re.findall(r'"\$ref": "(.*?)"', json.dumps(DOCUMENT))) == named
     assert len({item["operationId"] for _, _, item in operations}) == len(operations)
     for path, method, item in operations:
         assert item.get("description"), path

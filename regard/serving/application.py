@@ -29,7 +29,7 @@ from regard.serving.libretranslate import libretranslate
 from regard.serving.limits import Limits
 from regard.serving.metrics import Metrics
 from regard.serving.models import Models
-from regard.serving.openapi import document
+from regard.serving.openapi import DescribedApp
 from regard.serving.security import RequestLog
 from regard.serving.server_settings import ServerSettings
 
@@ -59,7 +59,7 @@ def create_app(
     keys = KeyFile(settings.key_file) if settings.key_file else None
     metrics = Metrics(queue_depth) if settings.metrics else None
     server = Server(service, settings, limits, keys, metrics, calls)
-    app = FastAPI(
+    app = DescribedApp(
         title="Regard",
         description=DESCRIPTION,
         version=__version__,
@@ -137,7 +137,7 @@ def _page() -> tuple[dict[str, bytes], dict[str, str]]:
 
 async def _spec(request: Request) -> Response:
     """Describe all endpoints by OpenAPI."""
-    return json_response(document(request.app))
+    return json_response(request.app.openapi())
 
 
 async def _answer(request: Request, problem: Exception) -> Response:

@@ -58,7 +58,10 @@ def body(parameters: type[pydantic.BaseModel], *media: str) -> dict[str, Any]:
     return {"requestBody": {"required": True, "content": content}}
 
 
-def document(app: FastAPI) -> dict[str, Any]:
-    """Describe all endpoints, and the types of their answers."""
-    _, components = msgspec.json.schema_components(Answer.__subclasses__(), ref_template=_REFERENCE)
-    return {**app.openapi(), "components": {"schemas": components}}
+class DescribedApp(FastAPI):
+    """An application whose OpenAPI document has the types of answers."""
+
+    def openapi(self) -> dict[str, Any]:
+        """Return the document: all endpoints, and all kinds of `Answer`."""
+        _, components = msgspec.json.schema_components(Answer.__subclasses__(), ref_template=_REFERENCE)
+        return super().openapi() | {"components": {"schemas": components}}

@@ -17,12 +17,11 @@ from schemathesis.specs.openapi.checks import (
 )
 
 from regard.serving.application import create_app
-from regard.serving.openapi import document
 from regard.serving.server_settings import ServerSettings
 
 pytestmark = pytest.mark.system
 APP = create_app(FakeService(), ServerSettings(hosts=("*",), deadline=2.0))
-DOCUMENT = document(APP)
+DOCUMENT = APP.openapi()
 SCHEMA = schemathesis.openapi.from_asgi("/spec", APP)
 # Of the statuses from 500 on, 503 and 504 are described, no other one is.
 CHECKS = [status_code_conformance, content_type_conformance, response_schema_conformance]

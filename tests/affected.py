@@ -82,7 +82,9 @@ def selected(changes: Iterable[Path]) -> tuple[list[Path], list[Path]]:
         return any(reaches(helper, seen) for helper in used - seen)
 
     chosen = {path for path in tests if path.parent == ROOT / "tests" or reaches(path, set())}
-    folders = {name for path in changed if path.is_relative_to(ROOT / "regard") for name in path.parts}
+    folders = {
+        name for path in changed if path.is_relative_to(ROOT / "regard") for name in path.relative_to(ROOT).parts
+    }
     near = {path for path in chosen if path in changed or path.parent.name in touched | folders}
     return [*sorted(near), *sorted(chosen - near)], [path for path in tests if path not in chosen]
 

@@ -20,7 +20,7 @@ from regard.common.errors import RegardError
 from regard.common.version import __version__
 from regard.serving.answers import AnswersInPieces
 from regard.serving.calls import REQUEST_ID, CallTable, Server
-from regard.serving.deepl import deepl, deepl_lists
+from regard.serving.deepl import deepl
 from regard.serving.endpoints import own_endpoints
 from regard.serving.fair_starts import FairStarts
 from regard.serving.http_errors import HttpError, error_response, json_response
@@ -29,6 +29,7 @@ from regard.serving.libretranslate import libretranslate
 from regard.serving.limits import Limits
 from regard.serving.metrics import Metrics
 from regard.serving.models import Models
+from regard.serving.openapi import DescribedApp
 from regard.serving.security import RequestLog
 from regard.serving.server_settings import ServerSettings
 
@@ -58,7 +59,7 @@ def create_app(
     keys = KeyFile(settings.key_file) if settings.key_file else None
     metrics = Metrics(queue_depth) if settings.metrics else None
     server = Server(service, settings, limits, keys, metrics, calls)
-    app = FastAPI(
+    app = DescribedApp(
         title="Regard",
         description=DESCRIPTION,
         version=__version__,
@@ -67,7 +68,7 @@ def create_app(
         lifespan=lifespan,
         telemetry=_QUIET,  # texts would be in it
     )
-    for router in (libretranslate(server), deepl(server), deepl_lists(server), own_endpoints(server)):
+    for router in (libretranslate(server), deepl(server), own_endpoints(server)):
         app.include_router(router)
     if settings.page:
         _add_page(app)

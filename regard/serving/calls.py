@@ -24,13 +24,13 @@ from regard.serving.keys import KeyFile
 from regard.serving.limits import KEY, Limits, address_group
 from regard.serving.metrics import Metrics
 from regard.serving.models import Models
-from regard.serving.openapi import body
+from regard.serving.openapi import Responses, body
 from regard.serving.pairs import LanguagePairs
 from regard.serving.pytorch_process import ProcessDied
 from regard.serving.requests import KEYS, P, excerpt, parse, read_body, request_values
 from regard.serving.server_settings import ServerSettings
-from regard.serving.service import DeadlineExceeded, SearchRequest, TextRequest
-from regard.serving.texts import TranslatedText, translate_texts
+from regard.serving.service import DeadlineExceeded, SearchRequest, ServedText, TextRequest
+from regard.serving.texts import translate_texts
 from regard.text.text_format import PLAIN, TextFormat
 
 
@@ -194,7 +194,7 @@ class Call(Generic[P]):
         form: TextFormat = PLAIN,
         pairs: LanguagePairs | None = None,
         sentences: bool = False,
-    ) -> list[TranslatedText]:
+    ) -> list[ServedText]:
         """Translate texts within the limits and the deadline of the request; `languages`: codes of source and target.
 
         `sentences`: the lines of the texts are wanted, each sentence as one.
@@ -260,13 +260,12 @@ class CallRoutes:
         path: str,
         work: Callable[[Call[P]], Awaitable[Any]],
         parameters: type[P],
-        answer: Any,
-        responses: dict[int | str, dict[str, Any]],
+        responses: Responses,
         *media: str,
     ) -> None:
         """Add an endpoint: `work` takes its calls and returns JSON or a response; its name and docstring describe it.
 
-        `answer`: the form of the JSON; `responses`: errors and others; `media`: kinds of bodies, all if none is named.
+        `responses`: answers and errors as OpenAPI shows them; `media`: kinds of bodies, all if none is named.
         """
 
         async def endpoint(request: Request) -> Response:
@@ -283,7 +282,6 @@ class CallRoutes:
             methods=["POST"],
             name=work.__name__,
             description=inspect.getdoc(work),
-            response_model=answer,
             responses=responses,
             openapi_extra=body(parameters, *media),
         )

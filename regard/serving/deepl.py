@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal
 
 import pydantic
@@ -12,24 +13,23 @@ from starlette.responses import Response
 from regard.serving.calls import Call, CallRoutes, Server
 from regard.serving.http_errors import HttpError, bad_request, json_response
 from regard.serving.language_names import language_name
-from regard.serving.openapi import errors, example
+from regard.serving.openapi import answers, example
 from regard.serving.pairs import AUTO
 from regard.serving.requests import Parameters, Texts, excerpt, listed, parse
-from regard.serving.service import SearchRequest
-from regard.serving.texts import TranslatedText
+from regard.serving.service import OWN_SEARCH, Answer
 from regard.text.markup.elements import MarkupOptions
 from regard.text.text_format import TextFormat
 
 UNLIMITED = 1_000_000_000_000
 """The limit of characters that DeepL reports for accounts without one."""
-VARIANTS = {"en": ("EN-GB", "EN-US"), "pt": ("PT-BR", "PT-PT")}
+VARIANTS = {"en": ("en-GB", "en-US"), "pt": ("pt-BR", "pt-PT")}
 """Targets that DeepL's clients take only with a region; one model serves both."""
 _MOST_TAGS = 10_000
 """Characters of all tags of a parameter together; every element of a text is looked up among them."""
 _REFUSED = ("style_id", "translation_memory_id", "custom_instructions")
 
 
-class DeeplError(pydantic.BaseModel):
+class DeeplError(Answer, frozen=True):
     """An error."""
 
     message: str
@@ -84,7 +84,7 @@ class LanguagesParameters(Parameters):
     type: Literal["source", "target"] = "source"
 
 
-class Translation(pydantic.BaseModel):
+class DeeplTranslation(Answer, frozen=True):
     """A translation of one text."""
 
     detected_source_language: str
@@ -92,13 +92,13 @@ class Translation(pydantic.BaseModel):
     billed_characters: int | None = None
 
 
-class TranslateAnswer(pydantic.BaseModel):
+class DeeplAnswer(Answer, frozen=True):
     """The translations, in order."""
 
-    translations: list[Translation]
+    translations: Sequence[DeeplTranslation]
 
 
-class Language(pydantic.BaseModel):
+class DeeplLanguage(Answer, frozen=True):
     """A language."""
 
     language: str
@@ -106,17 +106,17 @@ class Language(pydantic.BaseModel):
     supports_formality: bool | None = None
 
 
-class LanguageOfResource(pydantic.BaseModel):
+class LanguageOfResource(Answer, frozen=True):
     """A language, as /v3/languages describes it."""
 
     lang: str
     name: str
     usable_as_source: bool
     usable_as_target: bool
-    features: dict[str, Any]
+    features: Mapping[str, Any]
 
 
-class Usage(pydantic.BaseModel):
+class Usage(Answer, frozen=True):
     """Characters that this client has had translated since the server was started, and may have translated."""
 
     character_count: int
@@ -124,47 +124,50 @@ class Usage(pydantic.BaseModel):
 
 
 def deepl(server: Server) -> APIRouter:
-    """Return the endpoints of DeepL's API, version 2."""
-    router = APIRouter(prefix="/v2", tags=["DeepL"])
+    """Return the endpoints of version 2 of DeepL's API, and those lists that its clients ask of version 3."""
+    router = APIRouter(tags=["DeepL"])
+    known = answers(DeeplError, 400, 403, 404, 408, 413, 415, 429, 456, 503)
+    CallRoutes(server, router).add("/v2/translate", translate, TranslateParameters, answers(DeeplAnswer) | known)
+    known = answers(DeeplError, 400, 403, 408, 413, 415)
 
-    known = errors(DeeplError, 400, 403, 404, 408, 413, 415, 429, 456, 503)
-    CallRoutes(server, router).add("/translate", translate, TranslateParameters, TranslateAnswer, known)
-    known = errors(DeeplError, 400, 403, 408, 413, 415)
-
-    @router.get("/languages", response_model=list[Language], responses=known, operation_id="deepl_languages")
-    @router.post("/languages", response_model=list[Language], responses=known, operation_id="deepl_languages_by_post")
     async def languages(request: Request) -> Response:
         """List the languages; of type source or target."""
         _, values, _ = await server.read(request, LanguagesParameters)
-        return json_response(_languages(server, parse(LanguagesParameters, values).type))
+        side = parse(LanguagesParameters, values).type
+        formality = False if side == "target" else None
+        return json_response([DeeplLanguage(*item, formality) for item in _names(server, side).items()])
 
-    @router.get("/usage", response_model=Usage, responses=known)
+    listed_languages = answers(list[DeeplLanguage]) | known
+    router.get("/v2/languages", responses=listed_languages, operation_id="deepl_languages")(languages)
+    router.post("/v2/languages", responses=listed_languages, operation_id="deepl_languages_by_post")(languages)
+
+    @router.get("/v2/usage", responses=answers(Usage) | known)
     async def usage(request: Request) -> Response:
         """Report the characters that this client has had translated since the server was started."""
         client = server.client(request, {})
-        limit = server.settings.character_quota or UNLIMITED
-        return json_response({"character_count": server.limits.used(client), "character_limit": limit})
+        return json_response(Usage(server.limits.used(client), server.settings.character_quota or UNLIMITED))
 
-    @router.get("/glossary-language-pairs", include_in_schema=False)
-    async def glossary_language_pairs() -> Response:
-        return json_response({"supported_languages": []})
-
-    router.get("/glossaries", include_in_schema=False)(_no_glossaries)
-    return router
-
-
-def deepl_lists(server: Server) -> APIRouter:
-    """Return what clients ask of version 3 of DeepL's API: the languages, and glossaries, of which there are none."""
-    router, known = APIRouter(prefix="/v3", tags=["DeepL"]), errors(DeeplError, 403)
-
-    @router.get("/languages", response_model=list[LanguageOfResource], responses=known)
+    @router.get("/v3/languages", responses=answers(list[LanguageOfResource]) | answers(DeeplError, 403))
     async def languages_of_resource(request: Request) -> Response:
         """List the languages that texts can be translated from or to; none of other resources than translate_text."""
         server.client(request, {})
-        resource = request.query_params.get("resource", "translate_text")
-        return json_response(_resource_languages(server) if resource == "translate_text" else [])
+        if request.query_params.get("resource", "translate_text") != "translate_text":
+            return json_response([])
+        sources, targets = _names(server, "source"), _names(server, "target")
+        names = sorted((sources | targets).items())
+        return json_response(
+            [LanguageOfResource(code, name, code in sources, code in targets, features={}) for code, name in names]
+        )
 
-    router.get("/glossaries", include_in_schema=False)(_no_glossaries)
+    @router.get("/v2/glossary-language-pairs", include_in_schema=False)
+    async def glossary_language_pairs() -> Response:
+        return json_response({"supported_languages": []})
+
+    @router.get("/v2/glossaries", include_in_schema=False)
+    @router.get("/v3/glossaries", include_in_schema=False)
+    async def glossaries() -> Response:
+        return json_response({"glossaries": []})
+
     return router
 
 
@@ -172,14 +175,13 @@ async def translate(call: Call[TranslateParameters]) -> Any:
     """Translate texts, plain, HTML or XML. Wants the header `Authorization: DeepL-Auth-Key …` if keys are used."""
     asked, texts = call.parameters, listed(call.parameters.text)
     _refuse(asked)
-    results = await call.translate(
-        texts, (asked.source_lang or AUTO, asked.target_lang), SearchRequest(), _layout(asked)
+    results = await call.translate(texts, (asked.source_lang or AUTO, asked.target_lang), OWN_SEARCH, _layout(asked))
+    return DeeplAnswer(
+        [
+            DeeplTranslation(result.source.upper(), result.text, len(text) if asked.show_billed_characters else None)
+            for text, result in zip(texts, results, strict=True)
+        ]
     )
-    return {"translations": [_translation(*pair, asked) for pair in zip(texts, results, strict=True)]}
-
-
-async def _no_glossaries() -> Response:
-    return json_response({"glossaries": []})
 
 
 def _refuse(asked: TranslateParameters) -> None:
@@ -207,33 +209,10 @@ def _layout(asked: TranslateParameters) -> TextFormat:
     return TextFormat(asked.tag_handling or "text", asked.split_sentences, markup)
 
 
-def _translation(text: str, result: TranslatedText, asked: TranslateParameters) -> dict[str, Any]:
-    billed = {"billed_characters": len(text)} if asked.show_billed_characters else {}
-    return {"detected_source_language": result.choice.source.upper(), "text": result.text, **billed}
-
-
-def _languages(server: Server, side: str) -> list[dict[str, Any]]:
+def _names(server: Server, side: Literal["source", "target"]) -> dict[str, str]:
+    """Return the names of the languages that can be translated from or to, by DeepL's codes."""
     pairs = server.pairs()
-    if side == "source":
-        return [{"language": code.upper(), "name": language_name(code)} for code in sorted(pairs.sources)]
-    codes = [(variant, code) for code in sorted(pairs.targets) for variant in VARIANTS.get(code, (code.upper(),))]
-    return [
-        {"language": variant, "name": language_name(f"{code}{variant[len(code) :]}"), "supports_formality": False}
-        for variant, code in codes
-    ]
-
-
-def _resource_languages(server: Server) -> list[dict[str, Any]]:
-    names = {
-        side: {item["language"]: item["name"] for item in _languages(server, side)} for side in ("source", "target")
-    }
-    return [
-        {
-            "lang": code,
-            "name": name,
-            "usable_as_source": code in names["source"],
-            "usable_as_target": code in names["target"],
-            "features": {},
-        }
-        for code, name in sorted((names["source"] | names["target"]).items())
-    ]
+    codes = sorted(pairs.sources)
+    if side == "target":
+        codes = [variant for code in sorted(pairs.targets) for variant in VARIANTS.get(code, (code,))]
+    return {code.upper(): language_name(code) for code in codes}

@@ -85,5 +85,5 @@ def json_response(
     try:
         body = msgspec.json.encode(content)
     except UnicodeEncodeError:  # half of a character, as in the name of a file that is not UTF-8
-        body = json.dumps(content).encode()
+        body = json.dumps(msgspec.to_builtins(content)).encode()
     return Response(body, status, headers, media_type)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hmac
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import pydantic
@@ -14,17 +15,16 @@ from starlette.responses import Response
 from regard.serving.calls import Call, CallRoutes, Server
 from regard.serving.http_errors import HttpError, json_response
 from regard.serving.language_names import language_name
-from regard.serving.openapi import errors, example
+from regard.serving.openapi import ERRORS, answers, example
 from regard.serving.pairs import AUTO
 from regard.serving.requests import Parameters, Texts, listed
-from regard.serving.service import SearchRequest
-from regard.serving.texts import TranslatedText
+from regard.serving.service import Answer, SearchRequest, ServedText
 from regard.text.text_format import TextFormat
 
 MOST_ALTERNATIVES = 20
 
 
-class LibreError(pydantic.BaseModel):
+class LibreError(Answer, frozen=True):
     """An error."""
 
     error: str
@@ -50,27 +50,27 @@ class DetectParameters(Parameters):
     api_key: str = ""
 
 
-class Detection(pydantic.BaseModel):
+class Detection(Answer, frozen=True):
     """A language, and its probability as a percentage."""
 
     confidence: float
     language: str
 
 
-class TranslateAnswer(pydantic.BaseModel):
-    """A translation, or a list of them if a list was sent."""
+class LibreAnswer(Answer, frozen=True, rename="camel"):
+    """A translation, or a list of them if a list was sent; `alternatives` is a list for each then."""
 
-    translatedText: str | list[str]  # noqa: N815 (LibreTranslate's names)
-    detectedLanguage: Detection | list[Detection] | None = None  # noqa: N815
-    alternatives: list[str] | list[list[str]] | None = None
+    translated_text: str | Sequence[str]
+    detected_language: Detection | Sequence[Detection] | None = None
+    alternatives: Sequence[str | Sequence[str]] | None = None
 
 
-class Language(pydantic.BaseModel):
+class Language(Answer, frozen=True):
     """A language, and those it can be translated to."""
 
     code: str
     name: str
-    targets: list[str]
+    targets: Sequence[str]
 
 
 def libretranslate(server: Server) -> APIRouter:
@@ -80,21 +80,21 @@ def libretranslate(server: Server) -> APIRouter:
     async def languages() -> Response:
         """List the languages, each with those it can be translated to."""
         known = server.pairs().languages.items()
-        items = [{"code": code, "name": language_name(code), "targets": targets} for code, targets in known]
-        return json_response(items)
+        return json_response([Language(code, language_name(code), targets) for code, targets in known])
 
     async def not_offered(request: Request) -> Response:
         """Refuse a function that is not offered: translation of files, and suggestions of better translations."""
         function = "translation of files" if request.url.path == "/translate_file" else "suggesting translations"
         raise HttpError(403, f"{function} is not offered by this server")
 
-    add, known = CallRoutes(server, router).add, errors(LibreError)
-    add("/translate", translate, TranslateParameters, TranslateAnswer, known)
-    add("/detect", detect, DetectParameters, list[Detection], known)
-    router.get("/languages", response_model=list[Language], operation_id="languages")(languages)
-    router.post("/languages", response_model=list[Language], operation_id="languages_by_post")(languages)
+    add, known = CallRoutes(server, router).add, answers(LibreError, *ERRORS)
+    add("/translate", translate, TranslateParameters, answers(LibreAnswer) | known)
+    add("/detect", detect, DetectParameters, answers(list[Detection]) | known)
+    listed_languages = answers(list[Language])
+    router.get("/languages", responses=listed_languages, operation_id="languages")(languages)
+    router.post("/languages", responses=listed_languages, operation_id="languages_by_post")(languages)
     for path in ("/translate_file", "/suggest"):
-        router.post(path, responses=errors(LibreError, 403))(not_offered)
+        router.post(path, responses=answers(LibreError, 403))(not_offered)
     _add_states(router, server)
     return router
 
@@ -118,17 +118,20 @@ async def detect(call: Call[DetectParameters]) -> Any:
 def _add_states(router: APIRouter, server: Server) -> None:
     """Add the endpoints that tell of the server itself."""
 
-    @router.get("/frontend/settings", response_model=dict[str, Any])
+    @router.get("/frontend/settings", responses=answers(dict[str, Any]))
     async def frontend_settings() -> Response:
         """Describe the server to pages and apps."""
         return json_response(_frontend_settings(server))
 
-    @router.get("/health", response_model=dict[str, str])
+    @router.get("/health", responses=answers(dict[str, str]))
     async def health() -> Response:
         """Say that the server is alive."""
         return json_response({"status": "ok"})
 
-    @router.get("/ready", response_model=dict[str, str | list[str]], responses={503: {"description": "Not ready"}})
+    readiness = answers(dict[str, str | list[str]], 200, 503)
+    readiness[503]["description"] = "Not ready"
+
+    @router.get("/ready", responses=readiness)
     async def ready() -> Response:
         """Say that all models are loaded and whole, with status 503 until then, and again once the server stops."""
         await server.service.check()
@@ -152,24 +155,23 @@ def _add_states(router: APIRouter, server: Server) -> None:
         return Response(metrics.exposition(), headers={"Content-Type": CONTENT_TYPE_LATEST})
 
 
-def _answer(asked: TranslateParameters, results: list[TranslatedText]) -> dict[str, Any]:
+def _answer(asked: TranslateParameters, results: Sequence[ServedText]) -> LibreAnswer:
     """Return LibreTranslate's answer: lists if a list was sent, and only those fields that were asked for."""
-    is_list = isinstance(asked.q, list)
-    columns: dict[str, list[Any]] = {"translatedText": [result.text for result in results]}
+    columns: dict[str, list[Any]] = {"translated_text": [result.text for result in results]}
     if asked.source == AUTO:
-        columns["detectedLanguage"] = [_detection(r.choice.source, r.choice.confidence or 0.0) for r in results]
+        columns["detected_language"] = [_detection(result.source, result.confidence or 0.0) for result in results]
     if asked.alternatives:
-        columns["alternatives"] = [list(result.alternatives) for result in results]
-    return {name: column if is_list else column[0] for name, column in columns.items()}
+        columns["alternatives"] = [result.alternatives or () for result in results]
+    is_list = isinstance(asked.q, list)
+    return LibreAnswer(**{name: column if is_list else column[0] for name, column in columns.items()})
 
 
-def _detection(code: str, share: float) -> dict[str, Any]:
-    return {"confidence": round(100 * share, 1), "language": code}
+def _detection(code: str, share: float) -> Detection:
+    return Detection(round(100 * share, 1), code)
 
 
 def _frontend_settings(server: Server) -> dict[str, Any]:
-    settings = server.settings
-    codes = (AUTO, next(iter(server.pairs().targets), ""))
+    settings, target = server.settings, next(iter(server.pairs().targets), "")
     return {
         "charLimit": settings.char_limit or -1,
         "frontendTimeout": 500,
@@ -179,7 +181,7 @@ def _frontend_settings(server: Server) -> dict[str, Any]:
         "filesTranslation": False,
         "supportedFilesFormat": [],
         "language": {
-            side: {"code": code, "name": "Detect language" if code == AUTO else language_name(code)}
-            for side, code in zip(("source", "target"), codes, strict=True)
+            "source": {"code": AUTO, "name": "Detect language"},
+            "target": {"code": target, "name": language_name(target)},
         },
     }

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disable_created_metrics, generate_latest
 
-from regard.serving.texts import TranslatedText
+from regard.serving.service import ServedText
 
 _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0, 40.0)
 
@@ -42,15 +42,15 @@ class Metrics:
         self._requests.labels(route, method, str(status)).inc()
         self._seconds.labels(route, method).observe(seconds)
 
-    def count_texts(self, texts: Sequence[str], results: Sequence[TranslatedText]) -> None:
+    def count_texts(self, texts: Sequence[str], results: Sequence[ServedText]) -> None:
         """Count translated texts by their languages, which are those of models: there are few."""
         for text, result in zip(texts, results, strict=True):
-            if result.choice.model is None:
+            if result.model is None:
                 continue
-            labels = (result.choice.source, result.choice.target)
+            labels = (result.source, result.target)
             self._texts.labels(*labels).inc()
             self._characters.labels(*labels).inc(len(text))
-            self._tokens.labels(*labels).inc(sum(len(line.hypotheses[0].tokens) for line in result.lines))
+            self._tokens.labels(*labels).inc(sum(len(line.hypotheses[0].tokens) for line in result.lines or ()))
 
     def exposition(self) -> bytes:
         """Write all measurements in Prometheus' text format."""

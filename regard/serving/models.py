@@ -33,7 +33,7 @@ from regard.serving.service import (
     Overloaded,
     Pair,
     SearchRequest,
-    ServedLine,
+    ServedHypothesis,
     ServedModel,
     ServedText,
     TextRequest,
@@ -187,9 +187,9 @@ class Models:
         )
         return result
 
-    async def caption(self, model: str, image: bytes, search: SearchRequest, deadline: float) -> ServedLine:
+    async def caption(self, model: str, image: bytes, search: SearchRequest, deadline: float) -> list[ServedHypothesis]:
         """Describe an image: the bytes of a PNG, JPEG or WebP file. Raises DataError if they are none."""
-        result: ServedLine = await self._call(model, "caption", _IMAGE, deadline, image, search)
+        result: list[ServedHypothesis] = await self._call(model, "caption", _IMAGE, deadline, image, search)
         return result
 
     async def explain(self, model: str, text: str, options: ExplanationRequest, deadline: float) -> msgspec.Raw:
@@ -198,7 +198,7 @@ class Models:
         return result
 
     async def continuations(
-        self, model: str, text: str, prefix: str | tuple[int, ...], count: int, deadline: float
+        self, model: str, text: str, prefix: str | Sequence[int], count: int, deadline: float
     ) -> list[Continuation]:
         """Return the tokens that may follow a prefix of the translation, likeliest first, and what each leads to."""
         size = (1 + count, len(text) * (1 + count))

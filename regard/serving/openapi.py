@@ -1,14 +1,18 @@
-"""Descriptions of endpoints for OpenAPI: bodies that are read by hand, and errors in the shape of each API."""
+"""Descriptions of endpoints for OpenAPI: bodies that are read by hand, and answers by their types."""
 
 from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pydantic
+from fastapi import FastAPI
 
 from regard.serving.requests import FORM, JSON, MULTIPART
+from regard.serving.service import Answer
 
 _REASONS = {
+    200: "The answer",
     400: "A parameter is missing or wrong, or the answer would be too large; the sentence says which",
     403: "The API key is missing or not known, or the function is not offered",
     404: "There is nothing of this name",
@@ -20,11 +24,13 @@ _REASONS = {
     503: "No room for the request now, or no model; Retry-After says when to try again",
     504: "Not done before the deadline",
 }
-COMMON = (400, 403, 408, 413, 415, 429, 456, 503, 504)
+ERRORS = (400, 403, 408, 413, 415, 429, 456, 503, 504)
 """Statuses of errors of every endpoint that translates."""
+_REFERENCE = "#/components/schemas/{name}"
+Responses = dict[int | str, dict[str, Any]]
 
 
-class Problem(pydantic.BaseModel):
+class Problem(Answer, frozen=True):
     """Problem details (RFC 9457): an error of the endpoints under /v1."""
 
     title: str
@@ -33,14 +39,11 @@ class Problem(pydantic.BaseModel):
     request_id: str
 
 
-def errors(shape: type[pydantic.BaseModel], *statuses: int) -> dict[int | str, dict[str, Any]]:
-    """Describe the errors of an endpoint."""
-    media = "application/problem+json" if shape is Problem else JSON
-    schema = shape.model_json_schema()
-    return {
-        status: {"description": _REASONS[status], "content": {media: {"schema": schema}}}
-        for status in statuses or COMMON
-    }
+def answers(kind: Any, *statuses: int) -> Responses:
+    """Describe the answers of some statuses, of 200 if none is given, by the type of their JSON."""
+    (schema,), _ = msgspec.json.schema_components([kind], ref_template=_REFERENCE)
+    content = {"application/problem+json" if kind is Problem else JSON: {"schema": schema}}
+    return {status: {"description": _REASONS[status], "content": content} for status in statuses or (200,)}
 
 
 def example(**values: Any) -> pydantic.ConfigDict:
@@ -48,8 +51,17 @@ def example(**values: Any) -> pydantic.ConfigDict:
     return pydantic.ConfigDict(json_schema_extra={"example": values})
 
 
-def body(shape: type[pydantic.BaseModel], *media: str) -> dict[str, Any]:
+def body(parameters: type[pydantic.BaseModel], *media: str) -> dict[str, Any]:
     """Describe the body of an endpoint, as JSON or as a form."""
-    schema = shape.model_json_schema()
-    kinds = media or (JSON, FORM, MULTIPART)
-    return {"requestBody": {"required": True, "content": {kind: {"schema": schema} for kind in kinds}}}
+    schema = parameters.model_json_schema()
+    content = {kind: {"schema": schema} for kind in media or (JSON, FORM, MULTIPART)}
+    return {"requestBody": {"required": True, "content": content}}
+
+
+class DescribedApp(FastAPI):
+    """An application whose OpenAPI document has the types of answers."""
+
+    def openapi(self) -> dict[str, Any]:
+        """Return the document: all endpoints, and all kinds of `Answer`."""
+        _, components = msgspec.json.schema_components(Answer.__subclasses__(), ref_template=_REFERENCE)
+        return super().openapi() | {"components": {"schemas": components}}

@@ -4,19 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import lru_cache
+
+from msgspec.structs import replace
 
 from regard.data.language_codes import CodeIndex
+from regard.data.spans import KEPT, find_spans
 from regard.serving.http_errors import HttpError, bad_request
 from regard.serving.models import Models
 from regard.serving.requests import excerpt
-from regard.serving.service import ServedModel
+from regard.serving.service import ServedModel, ServedText
+from regard.text.text_format import PLAIN, TextFormat, lay_out
 
 AUTO = "auto"
 STAND_INS = UNKNOWN_SOURCE, UNKNOWN_TARGET = "src", "tgt"
 """Codes for the languages of a model that does not name them."""
 PROBE = "test"
 """The word by which Weblate tries a server, from English to German, whichever languages the server has."""
+_DETECTED = 10_000
+"""Characters of a text by which its language is detected, at most."""
 
 
 @dataclass(frozen=True)
@@ -35,6 +41,15 @@ class Choice:
     def prefix(self) -> str:
         """The words that a line has to begin with for this target; most models need none."""
         return self.model.codes.get(self.target, "") if self.model else ""
+
+    def answer(self, text: ServedText) -> ServedText:
+        """Return a translated text with its languages and the name of its model."""
+        name = self.model.name if self.model else None
+        return replace(text, source=self.source, target=self.target, model=name, confidence=self.confidence)
+
+    def unchanged(self, text: str) -> ServedText:
+        """Return a text as it is, as its own translation."""
+        return self.answer(ServedText(text, "", "", None, alternatives=(), lines=()))
 
 
 class LanguagePairs:
@@ -58,17 +73,8 @@ class LanguagePairs:
         """The languages that can be translated from."""
         self.targets = list(dict.fromkeys(target for _, target in self._models))
         """The languages that can be translated to."""
-        self._source_codes: dict[str, CodeIndex] = {}
 
-    @cached_property
-    def _codes(self) -> CodeIndex:
-        return CodeIndex(self.languages, STAND_INS)
-
-    @cached_property
-    def _target_codes(self) -> CodeIndex:
-        return CodeIndex(self.targets, STAND_INS)
-
-    def choose(self, service: Models, text: str, source: str, target: str) -> Choice:
+    def choose(self, service: Models, text: str, source: str, target: str, form: TextFormat = PLAIN) -> Choice:
         """Choose the model for a text. `source`: a code or "auto"; `target`: a code, or empty if there is but one.
 
         Raises HttpError: 400 for languages that no model has, 503 if there is no model.
@@ -76,19 +82,17 @@ class LanguagePairs:
         if not self._models:
             raise HttpError(503, "there is no model that translates", headers={"Retry-After": "5"})
         try:
-            return self._choose(service, text, source, target)
+            return self._choose(service, text, source, target, form)
         except HttpError:
             if self._answers_probe and text == PROBE and source not in (AUTO, ""):
                 return Choice(source.lower(), target.lower(), None)
             raise
 
-    def _choose(self, service: Models, text: str, source: str, target: str) -> Choice:
+    def _choose(self, service: Models, text: str, source: str, target: str, form: TextFormat) -> Choice:
         target = self._target(target)
         if source in (AUTO, ""):
-            return self._detected(service, text, target)
-        if target not in self._source_codes:
-            self._source_codes[target] = CodeIndex(self._sources_of(target), STAND_INS)
-        code = self._source_codes[target].match(source) or self._codes.match(source)
+            return self._detected(service, _language_of(text, form), target)
+        code = _match(source, self._sources_of(target)) or _match(source, self.languages)
         if code is None:
             known = ", ".join(self.languages)
             raise bad_request(f"the source language {excerpt(source)} is not served; there are: {known}")
@@ -108,7 +112,7 @@ class LanguagePairs:
         targets = ", ".join(self.targets)
         if not target:
             raise bad_request(f"the target language is missing; there are: {targets}")
-        code = self._target_codes.match(target) or self._codes.match(target)
+        code = _match(target, self.targets) or _match(target, self.languages)
         if code is None:
             raise bad_request(f"the target language {excerpt(target)} is not served; there are: {targets}")
         return code
@@ -126,6 +130,25 @@ class LanguagePairs:
         if share <= 0:
             code = sources[0]
         return Choice(code, target, self._models.get((code, target)) if code != target else None, share)
+
+
+def _language_of(text: str, form: TextFormat) -> str:
+    """Return what is language in a text, up to a length."""
+    shown = " ".join(lay_out(text, form).lines)[:_DETECTED]
+    for span in reversed(find_spans(shown)):
+        if span.kind in KEPT:
+            shown = shown[: span.start] + shown[span.end :]
+    return shown
+
+
+def _match(wanted: str, codes: Iterable[str]) -> str | None:
+    """Return the one of some codes that a client means; None: there is none."""
+    return _code_index(tuple(codes)).match(wanted)
+
+
+@lru_cache
+def _code_index(codes: tuple[str, ...]) -> CodeIndex:
+    return CodeIndex(codes, STAND_INS)
 
 
 def select_models(models: Mapping[str, ServedModel], name: str, kind: str) -> list[ServedModel]:

@@ -15,9 +15,9 @@ from regard.model_folder import folder_languages, load_language_id
 from regard.pipeline.captioner import Captioner
 from regard.pipeline.folder_translator import FolderTranslator
 from regard.pipeline.loading import load
-from regard.serving.results import served_line
+from regard.serving.results import served_hypotheses
 from regard.serving.served_translator import ServedTranslator
-from regard.serving.service import SearchRequest, ServedLine
+from regard.serving.service import SearchRequest, ServedHypothesis
 from regard.visualisation.explanation_data import page_data
 
 
@@ -84,12 +84,12 @@ class ServedCaptioner:
     def check(self) -> None:
         """Do nothing: the model lies in memory, whatever becomes of its files."""
 
-    def caption(self, image: bytes, search: SearchRequest) -> ServedLine:
+    def caption(self, image: bytes, search: SearchRequest) -> list[ServedHypothesis]:
         """Describe an image: the bytes of a PNG, JPEG or WebP file. Raises DataError if they are none, and Stopped."""
         options = search.given_options(self._captioner.settings.search.beam)
         reads = search.attention != "none"
         (caption,) = self._captioner.caption([image], nbest=search.nbest, readings=reads, **options)
-        return served_line(caption)
+        return served_hypotheses(caption, search)
 
     def explain_image(self, image: bytes) -> msgspec.Raw:
         """Return a caption as data for figures: the image as the model sees it, and the cells of each word."""

@@ -1,4 +1,4 @@
-"""Translations and captions as the service returns them, with attention weights as JSON."""
+"""Translations and captions as they are sent, with attention weights as JSON."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from regard.serving.service import ServedHypothesis, ServedLine, ServedText
+from regard.serving.service import SearchRequest, ServedHypothesis, ServedLine, ServedText
 from regard.text.text_format import TranslatedText
 from regard.text.translation import Translation
 
@@ -20,36 +20,46 @@ _DIGITS, _TOGETHER = 5, 4096
 """Digits after the point of an attention weight, and weights of a flat array that are written at once."""
 
 
-def served_text(text: TranslatedText, words: WordIndices | None) -> ServedText:
-    """Return a translated text; with `words` each token has its log-probability and its word."""
-    return ServedText(text.text, text.alternatives, text.sources, [served_line(line, words) for line in text.lines])
+def served_text(text: TranslatedText, search: SearchRequest, words: WordIndices | None = None) -> ServedText:
+    """Return a translated text with what was asked for; the languages and the name of the model are not known here.
+
+    `words`: for the words of tokens and their log-probabilities; None: nobody can tell them.
+    """
+    lines = [
+        ServedLine(source, line.source_tokens, served_hypotheses(line, search, words))
+        for source, line in zip(text.sources, text.lines, strict=True)
+    ]
+    return ServedText(
+        text.text,
+        source="",
+        target="",
+        model=None,
+        alternatives=text.alternatives,
+        lines=lines,
+        warnings=tuple(note for line in text.lines for note in line.notes),
+        doubtful=any(line.doubtful for line in text.lines),
+    )
 
 
-def served_line(line: Translation | Caption, words: WordIndices | None = None) -> ServedLine:
-    """Return a translation, or a caption, with its hypotheses."""
-    hypotheses = [_hypothesis(hypothesis, words) for hypothesis in line.nbest or (line,)]
-    if not isinstance(line, Translation):
-        return ServedLine(hypotheses)
-    return ServedLine(hypotheses, line.source_tokens, line.notes, line.doubtful)
+def served_hypotheses(
+    line: Translation | Caption, search: SearchRequest, words: WordIndices | None = None
+) -> list[ServedHypothesis]:
+    """Return the hypotheses of a translation, or a caption, with what was asked for."""
+    return [_hypothesis(hypothesis, search, words) for hypothesis in line.nbest or (line,)]
 
 
-def _hypothesis(hypothesis: Translation | Caption, words: WordIndices | None) -> ServedHypothesis:
-    attention = None
+def _hypothesis(
+    hypothesis: Translation | Caption, search: SearchRequest, words: WordIndices | None
+) -> ServedHypothesis:
+    rest = dict[str, Any]()
     if hypothesis.readings is not None and hypothesis.readings.weights:
         weights = {name: weights_json(weights) for name, weights in hypothesis.readings.weights.items()}
-        attention = msgspec.Raw(msgspec.json.encode(weights))
-    if not isinstance(hypothesis, Translation):
-        return ServedHypothesis(hypothesis.text, hypothesis.score, hypothesis.tokens, attention=attention)
-    has_words = words is not None and hypothesis.log_probs
-    return ServedHypothesis(
-        hypothesis.text,
-        hypothesis.score,
-        hypothesis.tokens,
-        hypothesis.alignments,
-        attention,
-        hypothesis.log_probs if has_words else None,
-        words(hypothesis.ids) if words is not None and has_words else None,
-    )
+        rest["attention"] = msgspec.Raw(msgspec.json.encode(weights))
+    if search.alignments and isinstance(hypothesis, Translation):
+        rest["alignments"] = hypothesis.alignments
+    if search.log_probs and words is not None and isinstance(hypothesis, Translation) and hypothesis.log_probs:
+        rest |= {"log_probs": hypothesis.log_probs, "words": words(hypothesis.ids)}
+    return ServedHypothesis(hypothesis.text, hypothesis.score, hypothesis.tokens, **rest)
 
 
 def weights_json(weights: Any) -> msgspec.Raw:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import base64
 import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import msgspec
 import numpy as np
+import numpy.typing as npt
 
 from regard.runtime.model import Options, RuntimeHypothesis, RuntimeLine, RuntimeModel, RuntimeStates
 from regard.search.search_steps import Candidate, SearchStep
@@ -24,7 +23,10 @@ _EOS, _PACKED, _DRAWN, _SCALE = 3, 65_535, 64, 127  # the last two as in regard.
 
 @dataclass(frozen=True)
 class Explainer:
-    """Converts results of a model. `is_packed`: weights as Base64 of 16-bit numbers, those of the encoder only once."""
+    """Converts results of a model; JSON has bytes as Base64.
+
+    `is_packed`: weights as bytes of 16-bit numbers, those of the encoder only once.
+    """
 
     model: RuntimeModel
     doubts: Doubts
@@ -34,22 +36,18 @@ class Explainer:
         """Return a line with all its hypotheses; what is large is JSON already."""
         first = self._hypothesis(line.hypotheses[0], 0)
         others = (self._hypothesis(hypothesis, rank) for rank, hypothesis in enumerate(line.hypotheses[1:], 1))
-        ranked = array_json(itertools.chain([first], others))
-        steps = array_json(map(self._step, line.steps))
-        threshold = self.model.card["search"].get("score_threshold")
-        source = {"sourceTokens": self.model.tokens(line.source, False), "sourceWords": self._words(line.source, False)}
-        is_doubtful = self.doubts.is_doubtful
-        parts = [
-            part._replace(doubtful=is_doubtful(part.source, part.score, threshold))._asdict() for part in line.parts
-        ]
+        is_doubtful, threshold = self.doubts.is_doubtful, self.model.card["search"].get("score_threshold")
+        parts = [part._replace(doubtful=is_doubtful(part.source, part.score, threshold)) for part in line.parts]
         rest = {
-            "nbest": ranked,
-            "parts": parts,
-            "doubtful": any(part["doubtful"] for part in parts),
+            "sourceTokens": self.model.tokens(line.source, False),
+            "sourceWords": self._words(line.source, False),
+            "nbest": array_json(itertools.chain([first], others)),
+            "parts": [part._asdict() for part in parts],
+            "doubtful": any(part.doubtful for part in parts),
             "notes": line.notes,
-            "steps": steps,
+            "steps": array_json(map(self._step, line.steps)),
         }
-        return {**(first | {"attention": []} if self.is_packed else first), **source, **rest}
+        return first | ({"attention": []} if self.is_packed else {}) | rest
 
     def _hypothesis(self, hypothesis: RuntimeHypothesis, rank: int) -> dict[str, Any]:
         repetition = next(iter(hypothesis.repetitions), None)
@@ -74,17 +72,25 @@ class Explainer:
         heads, rows, columns = weights.shape
         sums = {"logSums": np.logaddexp.reduce(scores, -1).ravel().tolist()} if role == "cross" else {}
         if self.is_packed:
-            numbers = (weights * _PACKED).round().clip(0, _PACKED).astype("<u2")
-            values = msgspec.Raw(b'"%b"' % base64.b64encode(numbers.tobytes()))
+            values: Any = (weights * _PACKED).round().clip(0, _PACKED).astype("<u2").tobytes()
         else:
             values = weights_json(weights.ravel())
         return {"name": name, "role": role, "heads": heads, "rows": rows, "columns": columns, "weights": values, **sums}
 
     def _step(self, step: SearchStep) -> dict[str, Any]:
         tokens = self.model.tokens([candidate.token for candidate in step.candidates], True)
-        pairs, names = zip(step.candidates, tokens, strict=True), ("beam", "id", "token", "fate", "logProb", "total")
-        values = [(c.beam, c.token, token, c.fate, c.log_prob, c.total_log_prob) for c, token in pairs]
-        return {"prefixes": step.prefixes, "candidates": [dict(zip(names, one, strict=True)) for one in values]}
+        candidates = [
+            {
+                "beam": candidate.beam,
+                "id": candidate.token,
+                "token": token,
+                "fate": candidate.fate,
+                "logProb": candidate.log_prob,
+                "total": candidate.total_log_prob,
+            }
+            for candidate, token in zip(step.candidates, tokens, strict=True)
+        ]
+        return {"prefixes": step.prefixes, "candidates": candidates}
 
     def _words(self, ids: tuple[int, ...], is_target: bool) -> dict[str, Any]:
         indices = self.model.word_indices(ids, is_target) if ids else []
@@ -92,13 +98,22 @@ class Explainer:
 
 
 def _packed_states(states: RuntimeStates | None) -> dict[str, Any] | None:
-    """Return the first numbers of each state as Base64 of signed bytes; None of an encoder that is not recurrent."""
+    """Return the first numbers of each state as signed bytes; None of an encoder that is not recurrent."""
     if states is None or states.encoder is None:
         return None
-    parts = (states.encoder[..., :_DRAWN], states.decoder[..., :_DRAWN])
-    packed = [base64.b64encode((part.clip(-1, 1) * _SCALE).round().astype("i1").tobytes()).decode() for part in parts]
-    sizes = {"directions": parts[0].shape[1], "encoderSize": parts[0].shape[2], "decoderSize": parts[1].shape[1]}
-    return {**sizes, "encoder": packed[0], "decoder": packed[1], "attendsFirst": states.attends_first}
+    encoder, decoder = states.encoder[..., :_DRAWN], states.decoder[..., :_DRAWN]
+    return {
+        "directions": encoder.shape[1],
+        "encoderSize": encoder.shape[2],
+        "decoderSize": decoder.shape[1],
+        "encoder": _signed_bytes(encoder),
+        "decoder": _signed_bytes(decoder),
+        "attendsFirst": states.attends_first,
+    }
+
+
+def _signed_bytes(numbers: npt.NDArray[np.float32]) -> bytes:
+    return (numbers.clip(-1, 1) * _SCALE).round().astype("i1").tobytes()
 
 
 def next_step_options(options: Options, prefix: Sequence[int]) -> Options:

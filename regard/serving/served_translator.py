@@ -20,7 +20,6 @@ from regard.serving.service import (
     Continuation,
     ExplanationRequest,
     SearchRequest,
-    ServedHypothesis,
     ServedText,
     TextRequest,
 )
@@ -82,8 +81,7 @@ class ServedTranslator:
             if reads and isinstance(call.decoder, LibraryDecoder):
                 call.decoder.read_each(encoder=search.attention == "all")
             translated = call.run(may_retry=lambda: monotonic() < half)
-            words = self._words if search.log_probs else None
-            return [served_text(text, words) for text in translated]
+            return [served_text(text, search, self._words) for text in translated]
 
     def stream(self, text: str, request: TextRequest) -> Generator[tuple[int, str] | ServedText, None, None]:
         """Yield what the translation of a text grows by, with the number of the line, greedily; at last the whole."""
@@ -92,7 +90,7 @@ class ServedTranslator:
         translated = yield from stream_text(
             layout, request.code, partial(self.translator.begin_stream, keep=request.keep or True)
         )
-        yield served_text(translated, None)
+        yield served_text(translated, request.search)
 
     def _options(self, request: TextRequest) -> dict[str, Any]:
         options = request.search.given_options(self.translator.search.beam)
@@ -189,7 +187,7 @@ class ServedFile(ServedTranslator):
         prefixes = [(*ids, candidate.token) for candidate in likely]
         lines = self._translate(text, options, prefixes)
         return [
-            Continuation(beginning, candidate.log_prob, self._hypothesis(line.hypotheses[0]))
+            self._continuation(beginning, candidate.log_prob, line.hypotheses[0])
             for beginning, candidate, line in zip(prefixes, likely, lines, strict=True)
         ]
 
@@ -212,12 +210,14 @@ class ServedFile(ServedTranslator):
         constraints = [Constraints.of_prefix(prefix) for prefix in prefixes]
         return self._model.translate([text] * len(prefixes), options, constraints)
 
-    def _hypothesis(self, hypothesis: RuntimeHypothesis) -> ServedHypothesis:
+    def _continuation(self, prefix: tuple[int, ...], log_prob: float, hypothesis: RuntimeHypothesis) -> Continuation:
         ids = hypothesis.ids
-        return ServedHypothesis(
-            hypothesis.text,
-            hypothesis.score,
-            self._model.tokens(ids, True),
+        return Continuation(
+            prefix=prefix,
+            log_prob=log_prob,
+            text=hypothesis.text,
+            score=hypothesis.score,
+            tokens=self._model.tokens(ids, True),
             log_probs=hypothesis.log_probs,
             words=self._model.word_indices(ids, True) if ids else [],
         )

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
+import pydantic
+from msgspec import Meta
+from pydantic import Field
 
 from regard.common.errors import RegardError
+from regard.common.settings import BEAM, FACTOR, LENGTH, TOKENS
 from regard.text.text_format import PLAIN, TextFormat
 
+MOST_NBEST = 100
 Pair = tuple[str, str]
 """Language codes of source and target, such as ("ko", "en"); empty: unknown."""
 
@@ -51,26 +56,48 @@ class ServedModel:
     is_ready: bool = True
 
 
-@dataclass(frozen=True)
-class SearchRequest:
-    """Options of a search; None: as the model's own settings say, but the beam is as wide as `nbest` at least."""
+class CaptionSearch(pydantic.BaseModel, frozen=True):
+    """Options of the search for a caption; without `beam` it is as wide as the model's own, and `nbest` at least."""
 
-    beam: int | None = None
-    nbest: int = 1
-    length_penalty: float | None = None
-    max_length: int | None = None
-    no_repeat_ngram: int | None = None
-    alignments: bool = False
+    beam: int | None = Field(None, ge=1, le=BEAM)
+    nbest: int = Field(1, ge=1, le=MOST_NBEST)
     attention: Literal["none", "cross", "all"] = "none"
-    log_probs: bool = False
+
+    @pydantic.model_validator(mode="after")
+    def _check_nbest(self) -> CaptionSearch:
+        """Refuse what no search could answer, also for texts that none is needed for."""
+        if self.beam is not None and self.nbest > self.beam:
+            raise ValueError(
+                f"`nbest`: wanted 1 to the beam ({self.beam}), got {self.nbest}; lower it, or widen the beam"
+            )
+        return self
+
+    @property
+    def search(self) -> SearchRequest:
+        """The options of the search alone, of a request that has others, too."""
+        return SearchRequest(**self.model_dump(include={*SearchRequest.model_fields}))
+
+
+class SearchRequest(CaptionSearch, frozen=True):
+    """Options of the search for a translation; null: as the model's own settings say."""
+
+    length_penalty: float | None = Field(None, ge=0, le=FACTOR)
+    max_length: int | None = Field(None, ge=1, le=TOKENS)
+    no_repeat_ngram: int | None = Field(None, ge=0, le=LENGTH)
+    alignments: bool = False
+    log_probs: bool = Field(False, description="of each token, with the word that it belongs to")
 
     def given_options(self, beam: int) -> dict[str, Any]:
         """Return the options that are given, as pipelines take them; `beam`: the model's own."""
-        names = ("beam", "length_penalty", "max_length", "no_repeat_ngram")
-        options = {name: value for name in names if (value := getattr(self, name)) is not None}
+        names = {"beam", "length_penalty", "max_length", "no_repeat_ngram"}
+        options = self.model_dump(include=names, exclude_none=True)
         if self.nbest > beam:
             options.setdefault("beam", self.nbest)
         return options
+
+
+OWN_SEARCH = SearchRequest()
+"""The search that a model's own settings describe."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +108,7 @@ class TextRequest:
     language. `sentences`: each sentence is a line of its own, and the lines are wanted.
     """
 
-    search: SearchRequest = SearchRequest()
+    search: SearchRequest = OWN_SEARCH
     form: TextFormat = PLAIN
     keep: tuple[str, ...] = ()
     code: str = ""
@@ -95,64 +122,81 @@ class TextRequest:
         return replace(self, form=form, sentences=False)
 
 
-@dataclass(frozen=True)
-class ExplanationRequest:
-    """Options of an explanation. `nbest`: None: as wide as the model's own beam, at most five.
-
-    `prefix`: the text or the token ids that the translation begins with. `trace`: record the search. `packed`: weights
-    of attention as Base64 of 16-bit numbers, and those of the encoder with the first hypothesis alone.
-    """
-
-    nbest: int | None = None
-    prefix: str | tuple[int, ...] = ()
-    trace: bool = False
-    packed: bool = False
+def _check_prefix(value: Any) -> Any:
+    if isinstance(value, (str, list)) and len(value) > TOKENS:
+        raise ValueError(f"wanted at most {TOKENS:,} characters or token ids, got {len(value):,}")
+    return value
 
 
-@dataclass(frozen=True)
-class ServedHypothesis:
-    """One translation of a line. `alignments`: links (source word, target word) from 0, if asked for.
+TokenIds = Annotated[list[Annotated[int, Field(ge=0, lt=1 << 31)]], Field(max_length=TOKENS)]
+Prefix = Annotated[str | TokenIds, pydantic.BeforeValidator(_check_prefix)]
+"""The text or the token ids that a translation begins with."""
 
-    `attention`: by layer name, heads × target tokens (end of sentence last) × source tokens, as JSON.
-    `log_probs`: of each token after those before it, if asked for; `words`: then, the word that each token belongs to.
-    """
+
+class ExplanationRequest(pydantic.BaseModel, frozen=True):
+    """Options of an explanation."""
+
+    nbest: int | None = Field(None, ge=1, le=MOST_NBEST, description="null: the beam of the model, at most five")
+    prefix: Prefix = Field("", description="text or token ids that the translation begins with")
+    trace: bool = Field(False, description="record the search")
+    packed: bool = Field(
+        False, description="weights as Base64 of 16-bit numbers, little end first, 65,535 being 1; the encoder's once"
+    )
+
+
+class Answer(msgspec.Struct, frozen=True, omit_defaults=True):
+    """JSON that an endpoint answers with; fields that have their default are left out."""
+
+
+Object = Annotated[msgspec.Raw, Meta(extra_json_schema={"type": "object"})]
+"""An object that is JSON already, since it may be large."""
+Attention = Annotated[
+    Object, Meta(description="by layer: heads × target tokens (end of sentence last) × source tokens")
+]
+Links = Annotated[Sequence[tuple[int, int]], Meta(description="links (source word, target word), from 0")]
+LogProbs = Annotated[Sequence[float], Meta(description="of each token, after those before it")]
+Words = Annotated[Sequence[int], Meta(description="the word that each token belongs to, from 0")]
+
+
+class ServedHypothesis(Answer, frozen=True):
+    """A translation of one line. `score`: log-probability over the length penalty; the rest if it was asked for."""
 
     text: str
-    score: float
+    score: float | None
     tokens: Sequence[str]
-    alignments: tuple[tuple[int, int], ...] | None = None
-    attention: msgspec.Raw | None = None
-    log_probs: Sequence[float] | None = None
-    words: Sequence[int] | None = None
+    alignments: Links | None = None
+    attention: Attention | None = None
+    log_probs: LogProbs | None = None
+    words: Words | None = None
 
 
-@dataclass(frozen=True)
-class Continuation:
-    """A token that could come after a prefix, with the translation that begins with both.
-
-    `prefix`: ids of the prefix and the token; `log_prob`: of the token.
-    """
+class Continuation(ServedHypothesis, frozen=True, kw_only=True):
+    """A translation that begins with the prefix and one more token. `log_prob`: of that token."""
 
     prefix: tuple[int, ...]
     log_prob: float
-    hypothesis: ServedHypothesis
 
 
-@dataclass(frozen=True)
-class ServedLine:
-    """A line's hypotheses, best first, its own tokens, warnings as sentences, and whether the model has doubts."""
+class ServedLine(Answer, frozen=True):
+    """A line of a text with its tokens, and its hypotheses, best first."""
 
+    source: str
+    tokens: Sequence[str]
     hypotheses: Sequence[ServedHypothesis]
-    source_tokens: Sequence[str] = ()
-    warnings: Sequence[str] = ()
-    doubtful: bool = False
 
 
-@dataclass(frozen=True)
-class ServedText:
-    """A translated text, the texts of further hypotheses, and its lines with their translations."""
+class ServedText(Answer, frozen=True):
+    """A translated text. `model`: null if source and target are the same language. `confidence`: of a detected source.
+
+    `alternatives`: the whole text of further hypotheses. `doubtful`: true if the model has not learnt such lines.
+    """
 
     text: str
-    alternatives: Sequence[str] = ()
-    sources: Sequence[str] = ()
-    lines: Sequence[ServedLine] = ()
+    source: str
+    target: str
+    model: str | None
+    confidence: float | None = None
+    alternatives: Sequence[str] | None = None
+    lines: Sequence[ServedLine] | None = None
+    warnings: Sequence[str] = ()
+    doubtful: bool = False

@@ -14,10 +14,11 @@ from regard.common.errors import LineError, RegardError
 from regard.serving.calls import LOG, REQUEST_ID, Call
 from regard.serving.http_errors import bad_request, http_error, problem_details
 from regard.serving.pairs import LanguagePairs
-from regard.serving.schemas import TranslateRequest, translation_data
-from regard.serving.service import SearchRequest, ServedText, TextRequest
-from regard.serving.texts import TranslatedText, choose, refused
-from regard.text.text_format import PLAIN
+from regard.serving.schemas import TranslateRequest
+from regard.serving.service import OWN_SEARCH, ServedText, TextRequest
+from regard.serving.texts import refused
+
+EVENTS = "text/event-stream"
 
 
 def event(name: str, data: Any) -> str:
@@ -33,7 +34,7 @@ async def stream_translations(
     Raises HttpError, DeadlineExceeded, ClientGone, and the service's errors.
     """
     asked = call.parameters
-    if asked.format != "text" or asked.search != SearchRequest() or asked.scores:
+    if asked.format != "text" or asked.search != OWN_SEARCH or asked.scores:
         raise bad_request(
             "`stream` translates plain text greedily; leave out format, beam, nbest, scores, alignments, attention and "
             "the other options of a search"
@@ -42,8 +43,7 @@ async def stream_translations(
     events = _events(call, texts, pairs)
     first = await call.attend(anext(events))
     headers = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
-    media_type = "text/event-stream; charset=utf-8"
-    return StreamingResponse(_chained(first, events, call), headers=headers, media_type=media_type)
+    return StreamingResponse(_chained(first, events, call), headers=headers, media_type=f"{EVENTS}; charset=utf-8")
 
 
 async def _chained(
@@ -67,11 +67,11 @@ async def _events(
 ) -> AsyncGenerator[str, None]:
     """Yield a `delta` for whatever a line grows by, and the whole as `result`."""
     asked, service = call.parameters, call.server.service
-    results = []
+    results = list[ServedText]()
     for number, text in enumerate(texts):
-        choice = choose(service, pairs, text, (asked.source, asked.target), PLAIN)
+        choice = pairs.choose(service, text, asked.source, asked.target)
         if choice.model is None:
-            results.append(TranslatedText(text, choice=choice))
+            results.append(choice.unchanged(text))
             continue
         request = TextRequest(keep=tuple(call.server.settings.keep), code=choice.prefix, sentences=True)
         parts = service.stream(choice.model.name, text, request, call.remaining())
@@ -79,7 +79,7 @@ async def _events(
             try:
                 async for part in parts:
                     if isinstance(part, ServedText):
-                        results.append(TranslatedText(**vars(part), choice=choice))
+                        results.append(choice.answer(part))
                     else:
                         line, increment = part
                         yield event("delta", {"text": number, "line": line, "delta": increment})
@@ -87,4 +87,4 @@ async def _events(
                 raise refused(problem, [number]) from None
     if call.server.metrics is not None:
         call.server.metrics.count_texts(texts, results)
-    yield event("result", {"translations": [translation_data(result, asked) for result in results]})
+    yield event("result", asked.answer(results))

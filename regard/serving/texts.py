@@ -3,46 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Awaitable, Sequence
+from dataclasses import replace
 from typing import TypeVar
 
 from regard.common.errors import LineError
-from regard.data.spans import KEPT, find_spans
 from regard.serving.http_errors import HttpError, bad_request
 from regard.serving.models import Models
 from regard.serving.pairs import Choice, LanguagePairs
 from regard.serving.service import ServedText, TextRequest
-from regard.text.text_format import TextFormat, lay_out
 
 R = TypeVar("R")
 LONG, MANY = 10_000, 32
-"""Characters and texts from which on work on them is done in a thread."""
-_DETECTED = 10_000
-"""Characters of a text by which its language is detected, at most."""
+"""Characters and texts from which on their models are chosen in a thread."""
 _NAMED = 20
 """Most lines that are refused, of which each is named."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class TranslatedText(ServedText):
-    """A translated text with the choice of its model; it has no lines if it was left as it is."""
-
-    choice: Choice
-
-
-def choose(service: Models, pairs: LanguagePairs, text: str, languages: tuple[str, str], form: TextFormat) -> Choice:
-    """Choose a model for a text by its languages."""
-    return pairs.choose(service, _language_of(text, form), *languages)
-
-
-def _language_of(text: str, form: TextFormat) -> str:
-    """Return what is language in a text, up to a length."""
-    shown = " ".join(lay_out(text, form).lines)[:_DETECTED]
-    for span in reversed(find_spans(shown)):
-        if span.kind in KEPT:
-            shown = shown[: span.start] + shown[span.end :]
-    return shown
 
 
 async def translate_texts(
@@ -52,14 +27,19 @@ async def translate_texts(
     languages: tuple[str, str],
     request: TextRequest,
     deadline: float,
-) -> list[TranslatedText]:
+) -> list[ServedText]:
     """Translate texts, each as it would be alone; those of different models run at the same time.
 
     `languages`: codes of source ("auto": detected for each text) and target. Raises HttpError for unknown languages and
     lines that a model refuses, and the service's own errors.
     """
-    choices = await aside(texts, lambda: [choose(service, pairs, text, languages, request.form) for text in texts])
-    results = {number: TranslatedText(texts[number], choice=choice) for number, choice in enumerate(choices)}
+
+    def choose() -> list[Choice]:
+        return [pairs.choose(service, text, *languages, request.form) for text in texts]
+
+    is_large = len(texts) > MANY or sum(map(len, texts)) > LONG
+    choices = await asyncio.to_thread(choose) if is_large else choose()
+    results = [choice.unchanged(text) for choice, text in zip(choices, texts, strict=True)]
     groups: dict[tuple[str, str], list[int]] = {}
     for number, choice in enumerate(choices):
         if choice.model is not None:
@@ -72,28 +52,16 @@ async def translate_texts(
         except LineError as problem:
             raise refused(problem, numbers) from None
         for number, text in zip(numbers, translated, strict=True):
-            results[number] = TranslatedText(**vars(text), choice=choices[number])
+            results[number] = choices[number].answer(text)
 
     await gather(*(translate(*key, numbers) for key, numbers in groups.items()))
-    return [results[number] for number in range(len(texts))]
+    return results
 
 
 def refused(problem: LineError, numbers: Sequence[int]) -> HttpError:
     """Return the error of lines that a model refuses; `numbers`: of the texts that it was given."""
     places = ((numbers[index], why) for index, why in problem.problems[:_NAMED])
     return bad_request(*(f"text {number + 1}, {why}" for number, why in places))
-
-
-async def aside(texts: Sequence[str], work: Callable[[], R]) -> R:
-    """Do something in a thread if texts are long or many, so that other requests go on; at once if they are not."""
-    if len(texts) > MANY or sum(map(len, texts)) > LONG:
-        return await asyncio.to_thread(work)
-    return work()
-
-
-def with_prefix(choice: Choice, line: str) -> str:
-    """Return a line with the code of its target language, if the model wants one."""
-    return f"{choice.prefix} {line}" if choice.prefix else line
 
 
 async def gather(*calls: Awaitable[R]) -> list[R]:

@@ -22,6 +22,7 @@ minute), down (no more /health, or translations), leaked (a file that nobody nam
 
 `--attack` lets eight attackers of different kinds at a server for some minutes, beside a client with a key, and prints
 what it got, before and then, memory, and how long the server takes to end. What should not be is printed last.
+`--without killed_processes` leaves one of them out, to see what is due to it.
 
 `--restarts` kills the process that serves again and again, under the load of several clients, and prints how soon the
 next answer came; then it makes a call that kills the process, which it may do three times.
@@ -56,6 +57,7 @@ def main() -> None:
     parser.add_argument("--kills", type=int, help="kill so many commands instead, four of five in training")
     parser.add_argument("--http", type=int, help="send so many hostile requests to a server instead")
     parser.add_argument("--attack", type=float, help="attack a server for so many minutes instead, beside a client")
+    parser.add_argument("--without", nargs="*", default=[], help="attackers that stay away, such as killed_processes")
     parser.add_argument("--restarts", type=int, help="kill the process that serves so many times instead, under load")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes")
@@ -115,7 +117,7 @@ def _request(options: argparse.Namespace, folder: Path) -> Counter[str]:
 
 def _attack(options: argparse.Namespace, folder: Path) -> Counter[str]:
     """Attack a server beside a well-behaved client, and print what should not have been."""
-    problems = attackers.attack(fuzzer.material(folder), folder, options.attack, options.seed)
+    problems = attackers.attack(fuzzer.material(folder), folder, options.attack, options.seed, options.without)
     print(*problems[:20], sep="\n")
     print(f"attack: {options.attack:g} minutes (seed {options.seed}): {len(problems)} faults")
     return Counter({http_cases.BAD[0]: len(problems)})

@@ -11,7 +11,7 @@ import socket
 import threading
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from multiprocessing import get_context
 from multiprocessing.queues import SimpleQueue
@@ -268,8 +268,11 @@ def _watch(siege: Siege, memory: list[int], health: list[float]) -> None:
             health.append(math.inf)
 
 
-def attack(material: Material, folder: Path, minutes: float, seed: int) -> list[str]:
-    """Attack a server for some minutes and print what was seen; return what should not have been."""
+def attack(material: Material, folder: Path, minutes: float, seed: int, without: Sequence[str] = ()) -> list[str]:
+    """Attack a server for some minutes and print what was seen; return what should not have been.
+
+    `without`: names of attackers that stay away, to see what is due to them.
+    """
     most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (max(most[0], min(most[1], 8_192)), most[1]))
     folder.mkdir(parents=True, exist_ok=True)
@@ -279,7 +282,9 @@ def attack(material: Material, folder: Path, minutes: float, seed: int) -> list[
     siege, memory, health = Siege(server, seed), list[int](), list[float]()
     workers = dict[int, str]()
     attackers = [
-        PROCESSES.Process(target=_attack, args=(siege, number, os.getpid())) for number in range(len(ATTACKERS))
+        PROCESSES.Process(target=_attack, args=(siege, number, os.getpid()))
+        for number, attacker in enumerate(ATTACKERS)
+        if attacker.__name__ not in without
     ]
     try:
         server.start()

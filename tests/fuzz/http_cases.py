@@ -214,7 +214,7 @@ class HttpJudge:
         text, model = SENTENCES[number % len(SENTENCES)], models[number % len(models)]
         try:
             health = self.server.ask(b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n")
-            translated = self.server.translate(text, model)
+            translated = self.server.translate(text, model, insists=True)
         except (OSError, BrokenAnswer) as problem:
             return [Report("down", (f"afterwards: {problem!r}",))]
         if health is None or health.status != 200:

@@ -149,9 +149,15 @@ class Served:
             translators = [model for model in self.models if model != CAPTIONS]
             self.expected = {model: {text: self.translate(text, model) for text in SENTENCES} for model in translators}
 
-    def translate(self, text: str, model: str = STEADY, source: str = "127.0.0.1", key: str = "") -> str:
-        """Return the translation of a text; of another answer its status and beginning."""
-        answer = self.ask(translation(text, model, key), source)
+    def translate(
+        self, text: str, model: str = STEADY, source: str = "127.0.0.1", key: str = "", insists: bool = False
+    ) -> str:
+        """Return the translation of a text; of another answer its status and beginning.
+
+        `insists`: ask again as `insist` does.
+        """
+        ask = self.insist if insists else self.ask
+        answer = ask(translation(text, model, key), source)
         if answer is None:
             return NO_ANSWER
         if answer.status != 200:

@@ -45,7 +45,6 @@ SENT_TO_PYTORCH = [
     "regard.serving.pytorch_process.Folder",
     "regard.serving.service.SearchRequest",
     "regard.serving.service.ServedHypothesis",
-    "regard.serving.service.ServedLine",
 ]
 LINE = "나는 집에 간다"
 LINES = "나는 빵을 먹고 있었다\n그는 학교에 간다\n"

@@ -18,7 +18,7 @@ from regard.attention.alignment import Readings
 from regard.common.errors import LineError, RegardError, UsageError
 from regard.data.copy_tokens import COPY_CHARACTERS
 from regard.serving.pytorch_process import ProcessDied
-from regard.serving.results import served_line, served_text
+from regard.serving.results import served_hypotheses, served_text
 from regard.serving.service import (
     Continuation,
     DeadlineExceeded,
@@ -26,13 +26,12 @@ from regard.serving.service import (
     Overloaded,
     SearchRequest,
     ServedHypothesis,
-    ServedLine,
     ServedModel,
     ServedText,
     TextRequest,
 )
 from regard.text.casing import CaseReader
-from regard.text.text_format import TranslatedText, lay_out, stream_text, texts_path
+from regard.text.text_format import lay_out, stream_text, texts_path
 from regard.text.text_path import PathRules, Request, Wanted
 from regard.text.translation import Translation
 
@@ -88,8 +87,8 @@ class FakeService:
             try:
                 asked = advance()
             except StopIteration as stop:
-                return [_served(text, search) for text in stop.value]
-            own = replace(search, alignments=has_links or asked.links)
+                return [served_text(text, search, list) for text in stop.value]  # each token is a word
+            own = search.model_copy(update={"alignments": has_links or asked.links})
             self.calls.append((model, list(asked.lines), own, deadline))
             try:
                 advance = partial(path.send, await self._decode(asked.lines, own))
@@ -113,7 +112,7 @@ class FakeService:
             try:
                 number, words = next(parts)
             except StopIteration as stop:
-                yield _served(stop.value, request.search)
+                yield served_text(stop.value, request.search)
                 return
             try:
                 await asyncio.wait_for(self._trouble(words.strip().lower()), deadline)
@@ -127,10 +126,10 @@ class FakeService:
             yield word if index == 0 else f" {word}"
         return self._line(line, SearchRequest())
 
-    async def caption(self, model: str, image: bytes, search: SearchRequest, deadline: float) -> ServedLine:
+    async def caption(self, model: str, image: bytes, search: SearchRequest, deadline: float) -> list[ServedHypothesis]:
         if not image.startswith(b"\x89PNG"):
             raise UsageError("the image is none: wanted the bytes of a PNG, JPEG or WebP file")
-        return served_line(self._line("a dog runs", search))
+        return served_hypotheses(self._line("a dog runs", search), search)
 
     async def explain(self, model: str, text: str, options: ExplanationRequest, deadline: float) -> Mapping[str, Any]:
         self.explanations.append((model, text, options))
@@ -154,13 +153,22 @@ class FakeService:
         return {**hypothesis, "sourceTokens": text.split(), "sourceWords": source, **rest}
 
     async def continuations(
-        self, model: str, text: str, prefix: str | tuple[int, ...], count: int, deadline: float
+        self, model: str, text: str, prefix: str | Sequence[int], count: int, deadline: float
     ) -> list[Continuation]:
         await self._trouble(text)
-        before = prefix if isinstance(prefix, tuple) else (1,)
-        lines = (f"{translation(text)}{number}" for number in range(count))
-        options = (ServedHypothesis(line, -1.0, ("▁a",), log_probs=(-0.1,), words=(0,)) for line in lines)
-        return [Continuation((*before, 10 + number), -0.5 - number, option) for number, option in enumerate(options)]
+        before = [1] * len(prefix) if isinstance(prefix, str) else prefix
+        return [
+            Continuation(
+                prefix=(*before, 10 + number),
+                log_prob=-0.5 - number,
+                text=f"{translation(text)}{number}",
+                score=-1.0,
+                tokens=("▁a",),
+                log_probs=(-0.1,),
+                words=(0,),
+            )
+            for number in range(count)
+        ]
 
     async def explain_image(self, model: str, image: bytes, deadline: float) -> Mapping[str, Any]:
         if not image.startswith(b"\x89PNG"):
@@ -217,10 +225,6 @@ class FakeService:
 def _refuse_long(lines: Sequence[str]) -> None:
     if long := [(index, "is too long; shorten it") for index, line in enumerate(lines) if line.lower() == "long"]:
         raise LineError(*long)
-
-
-def _served(text: TranslatedText, search: SearchRequest) -> ServedText:
-    return served_text(text, list if search.log_probs else None)  # each token is a word
 
 
 def translation(line: str) -> str:

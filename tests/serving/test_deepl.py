@@ -35,8 +35,6 @@ def test_sentences_are_split_as_asked(ask: Ask, service: FakeService) -> None:
     ):
         ask("/v2/translate", data={**HELLO, "text": text, "source_lang": "EN", "split_sentences": split})
         assert service.calls[-1][1] == lines, "the model divides them into sentences"
-    assert ask("/v2/translate", json={**HELLO, "split_sentences": 0}).status_code == 200
-    assert ask("/v2/translate", json={**HELLO, "split_sentences": "2"}).status_code == 400
 
 
 @pytest.mark.parametrize(
@@ -47,6 +45,7 @@ def test_sentences_are_split_as_asked(ask: Ask, service: FakeService) -> None:
         {"model_type": "prefer_quality_optimized", "tag_handling_version": "v2"},
         {"tag_handling": "xml", "ignore_tags": ["a,b", "c"], "splitting_tags": "p", "outline_detection": "0"},
         {"glossary_id": "", "unheard_of": [1, {}]},
+        {"split_sentences": 0},
     ],
 )
 def test_options_that_are_taken(ask: Ask, options: dict[str, Any]) -> None:
@@ -56,51 +55,18 @@ def test_options_that_are_taken(ask: Ask, options: dict[str, Any]) -> None:
     }  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("options", "status", "message"),
-    [
-        ({"formality": "more"}, 400, "prefer_more"),
-        ({"formality": "polite"}, 400, "formality"),
-        ({"glossary_id": "1"}, 404, "glossary"),
-        ({"glossary_ids": ["1"]}, 404, "glossary"),
-        ({"tag_handling": "rtf"}, 400, "tag_handling"),
-        ({"ignore_tags": [1]}, 400, "ignore_tags"),
-        ({"custom_instructions": ["short"]}, 400, "custom_instructions"),
-        ({"target_lang": "XX"}, 400, '"XX" is not served; there are: en, ko, fr, pt, tgt'),
-        ({"source_lang": "FR", "target_lang": "KO"}, 400, "no model translates from fr to ko"),
-        ({"target_lang": "DE"}, 400, "no model translates to de"),
-        ({"text": [5]}, 400, "`text`: text 1 is 5; give texts"),
-    ],
-)
-def test_options_that_are_refused(ask: Ask, options: dict[str, Any], status: int, message: str) -> None:
-    answer = ask("/v2/translate", json={**HELLO, **options})
-    assert answer.status_code == status
-    assert message in answer.json()["message"]
-
-
-def test_missing_parameters_are_all_named(ask: Ask) -> None:
-    answer = ask("/v2/translate", json={})
-    assert (answer.status_code, answer.json()) == (400, {"message": "`text` is missing; `target_lang` is missing"})
-
-
 def test_languages(ask: Ask) -> None:
     sources = ask("/v2/languages", "GET").json()
     assert sources[:2] == [{"language": "DE", "name": "German"}, {"language": "EN", "name": "English"}]
     by_query = ask("/v2/languages?type=target", "GET").json()
     assert {"language": "EN-US", "name": "English (American)", "supports_formality": False} in by_query
     assert ask("/v2/languages", "GET", data={"type": "target"}).json() == by_query  # as the Python client sends it
-    assert ask("/v2/languages?type=both", "GET").status_code == 400
 
 
 def test_usage_counts_characters(ask: Ask) -> None:
     assert ask("/v2/usage", "GET").json() == {"character_count": 0, "character_limit": 1_000_000_000_000}
     ask("/v2/translate", json={**HELLO, "text": ["hello", "안녕"]})
     assert ask("/v2/usage", "GET").json()["character_count"] == 7
-
-
-def test_unknown_paths_have_the_shape_of_the_api(ask: Ask) -> None:
-    assert ask("/v2/document", data={}).status_code == 404
-    assert "message" in ask("/v2/document", data={}).json()
 
 
 def test_languages_of_version_3(ask: Ask) -> None:
@@ -129,10 +95,3 @@ def test_the_probe_of_weblate_comes_back_unchanged(ask: Ask, service: FakeServic
     assert service.calls == []
     served = ask("/translate", json={**libre, "target": "fr"}).json()["translatedText"]
     assert served == ["TEST"], "a pair that is served is translated"
-    refusals = [
-        ask("/v2/translate", json={**probe, "text": ["test", "word"]}),
-        ask("/v2/translate", json={**probe, "source_lang": ""}),
-        ask("/translate", json={**libre, "q": "word"}),
-        ask("/v1/translate", json={"text": "test", "source": "en", "target": "de"}),
-    ]
-    assert [refusal.status_code for refusal in refusals] == [400] * 4

@@ -14,6 +14,7 @@ from regard.data.copy_tokens import COPY_CHARACTERS
 from regard.text.text_path import LONG
 
 HELLO = {"q": "hello", "source": "en", "target": "ko"}
+
 KINDS: dict[str, Any] = {
     "query": {"params": HELLO},
     "form": {"data": HELLO},
@@ -27,6 +28,10 @@ KINDS: dict[str, Any] = {
 }
 
 
+def translated(ask: Ask, q: str | list[str], **options: Any) -> Any:
+    return ask("/translate", json={**HELLO, "q": q, **options}).json()["translatedText"]
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_parameters_come_from_query_form_or_json(ask: Ask, kind: str) -> None:
     answer = ask("/translate", **KINDS[kind])
@@ -35,33 +40,27 @@ def test_parameters_come_from_query_form_or_json(ask: Ask, kind: str) -> None:
 
 def test_a_list_keeps_its_order_and_its_empty_texts(ask: Ask) -> None:
     texts = ["one", "", "  ", "Two. Three\n\n four\r\n", "\n"]
-    answer = ask("/translate", json={"q": texts, "source": "en", "target": "ko"})
-    assert answer.json() == {"translatedText": [text.upper() for text in texts]}
-    assert ask("/translate", data={"q": ["a", "b"], "source": "en", "target": "ko"}).json()["translatedText"] == [
-        "A",
-        "B",
-    ]
-    assert ask("/translate", json={"q": [], "source": "en", "target": "ko"}).json() == {"translatedText": []}
-    assert ask("/translate", json={"q": "", "source": "en", "target": "ko"}).json() == {"translatedText": ""}
+    for given, expected in ((texts, [text.upper() for text in texts]), ([], []), ("", "")):
+        assert ask("/translate", json={**HELLO, "q": given}).json() == {"translatedText": expected}
+    assert ask("/translate", data={**HELLO, "q": ["a", "b"]}).json()["translatedText"] == ["A", "B"]
 
 
 def test_every_paragraph_is_translated_and_line_breaks_are_kept(ask: Ask, service: FakeService) -> None:
     text = "First one. Second one.\n\nthird one\n  Fourth one?  \n"
-    assert ask("/translate", json={"q": text, "source": "en", "target": "ko"}).json()["translatedText"] == text.upper()
+    assert translated(ask, text) == text.upper()
     assert service.calls[0][1] == ["First one. Second one.", "third one", "Fourth one?"]
 
 
 def test_auto_tells_the_language(ask: Ask) -> None:
     answer = ask("/translate", json={"q": "안녕 하세요", "target": "en"}).json()
     assert answer == {"translatedText": "안녕 하세요", "detectedLanguage": {"confidence": 98.0, "language": "ko"}}
-    answer = ask("/translate", json={"q": ["hello", "안녕"], "source": "auto", "target": "ko"}).json()
+    answer = ask("/translate", json={**HELLO, "q": ["hello", "안녕"], "source": "auto"}).json()
     assert [item["language"] for item in answer["detectedLanguage"]] == ["en", "ko"]
     assert answer["translatedText"] == ["HELLO", "안녕"]
 
 
 def test_alternatives_are_whole_texts(ask: Ask) -> None:
-    asked = {"q": ["One. Two", "three"], "source": "en", "target": "ko", "alternatives": 2}
-    answer = ask("/translate", json=asked).json()
+    answer = ask("/translate", json={**HELLO, "q": ["One. Two", "three"], "alternatives": 2}).json()
     assert answer["translatedText"] == ["ONE. TWO", "THREE"]
     assert answer["alternatives"] == [["ONE. TWO1", "ONE. TWO2"], ["THREE1", "THREE2"]]
     assert ask("/translate", data={**HELLO, "alternatives": "1"}).json()["alternatives"] == ["HELLO1"]
@@ -71,8 +70,8 @@ def test_alternatives_are_whole_texts(ask: Ask) -> None:
 
 def test_html_keeps_tags_and_asks_for_alignments(ask: Ask, service: FakeService) -> None:
     page = '<p class="a">hello</p>\n<!-- no --><p>fish &amp; chips</p>'
-    answer = ask("/translate", json={**HELLO, "q": page, "format": "html"}).json()
-    assert answer["translatedText"] == page.replace("hello", "HELLO").replace("fish", "FISH").replace("chips", "CHIPS")
+    expected = page.replace("hello", "HELLO").replace("fish", "FISH").replace("chips", "CHIPS")
+    assert translated(ask, page, format="html") == expected
     assert service.calls[0][2].alignments
 
 
@@ -95,8 +94,8 @@ def test_escaped_marks_of_pages_are_kept(ask: Ask, service: FakeService, path: s
 
 
 def test_breaks_part_the_lines_of_plain_text(ask: Ask, service: FakeService) -> None:
-    body = {"q": "a man runs<br />a dog sits<BR>it barks", "source": "en", "target": "ko"}
-    assert ask("/translate", json=body).json()["translatedText"] == "A MAN RUNS<br />A DOG SITS<BR>IT BARKS"
+    answer = translated(ask, "a man runs<br />a dog sits<BR>it barks")
+    assert answer == "A MAN RUNS<br />A DOG SITS<BR>IT BARKS"
     assert service.calls[-1][1] == ["a man runs", "a dog sits", "it barks"]
 
 
@@ -114,7 +113,6 @@ def test_languages_and_settings(ask: Ask) -> None:
 def test_detect(ask: Ask, service: FakeService) -> None:
     assert ask("/detect", data={"q": "hello"}).json()[0] == {"confidence": 98.0, "language": "en"}
     assert ask("/detect", params={"q": ""}).json()[0]["confidence"] == 0
-    assert ask("/detect", json={}).status_code == 400
 
 
 def test_states(ask: Ask, service: FakeService) -> None:
@@ -125,22 +123,8 @@ def test_states(ask: Ask, service: FakeService) -> None:
     assert ask("/translate", json=HELLO).status_code == 200, "who is connected already is answered to the end"
 
 
-def test_the_specification_lists_all_endpoints(ask: Ask) -> None:
-    paths = ask("/spec", "GET").json()["paths"]
-    assert {"/translate", "/detect", "/languages", "/v2/translate", "/v1/translate", "/v1/caption"} <= paths.keys()
-    assert [ask(path, "GET").status_code for path in ("/docs", "/redoc", "/openapi.json")] == [404] * 3
-
-
-@pytest.mark.parametrize("path", ["/translate_file", "/suggest"])
-def test_functions_that_are_not_offered_say_so(ask: Ask, path: str) -> None:
-    answer = ask(path, data={"q": "x"})
-    assert answer.status_code == 403
-    assert "not offered" in answer.json()["error"]
-
-
 def test_placeholders_of_plain_text_are_kept(ask: Ask, service: FakeService) -> None:
-    text = "Open {name} in [X8X] now.\n\nno span here. Go on\n%s"
-    answer = ask("/translate", json={"q": text, "source": "en", "target": "ko"}).json()["translatedText"]
+    answer = translated(ask, "Open {name} in [X8X] now.\n\nno span here. Go on\n%s")
     assert [call[1] for call in service.calls] == [["no span here. Go on"], ["Open in now."]]
     assert answer == "OPEN {name} IN [X8X] NOW.\n\nNO SPAN HERE. GO ON\n%s"
     whole = ask(
@@ -151,8 +135,7 @@ def test_placeholders_of_plain_text_are_kept(ask: Ask, service: FakeService) -> 
 
 def test_what_the_servers_patterns_match_is_kept(make_ask: Callable[..., Ask], service: FakeService) -> None:
     ask = make_ask(keep=("Foobar( Suite)?", r"[A-Z]-\d+"))
-    text = ask("/translate", json={"q": "Open Foobar Suite b-7 B-7", "source": "en", "target": "ko"}).json()
-    assert text["translatedText"] == "OPEN Foobar Suite B-7 B-7"
+    assert translated(ask, "Open Foobar Suite b-7 B-7") == "OPEN Foobar Suite B-7 B-7"
     assert service.calls[0][1] == ["Open b-7"]
 
 
@@ -160,9 +143,8 @@ def test_patterns_are_compared_in_nfc(make_ask: Callable[..., Ask], service: Fak
     word, text = "Café Zoë", "Open Café Zoë now"
     for pattern, line in product(("NFC", "NFD"), repeat=2):
         ask = make_ask(keep=(unicodedata.normalize(pattern, word),))
-        body = {"q": unicodedata.normalize(line, text), "source": "en", "target": "ko"}
         expected = f"OPEN {unicodedata.normalize(line, word)} NOW"
-        assert ask("/translate", json=body).json()["translatedText"] == expected
+        assert translated(ask, unicodedata.normalize(line, text)) == expected
 
 
 def test_links_count_the_words_of_the_texts_that_are_shown(ask: Ask, service: FakeService) -> None:
@@ -178,8 +160,7 @@ def test_links_count_the_words_of_the_texts_that_are_shown(ask: Ask, service: Fa
 
 def test_lines_whose_copy_tokens_are_left_out_are_translated_around_their_spans(ask: Ask, service: FakeService) -> None:
     service.copies = COPY_CHARACTERS
-    texts = ["too late for {a}", "in time for {a}", "none"]
-    answer = ask("/translate", json={"q": texts, "source": "en", "target": "ko"}).json()["translatedText"]
+    answer = translated(ask, ["too late for {a}", "in time for {a}", "none"])
     assert answer == ["TOO LATE FOR {a}", "IN TIME FOR {a}", "NONE"]
     first, second = COPY_CHARACTERS[0], service.calls[-1]
     assert service.calls[-2][1] == [f"too late for{first}", f"in time for{first}", "none"]
@@ -188,8 +169,7 @@ def test_lines_whose_copy_tokens_are_left_out_are_translated_around_their_spans(
 
 def test_lines_whose_numbers_are_lost_are_translated_around_them(ask: Ask, service: FakeService) -> None:
     service.copies = COPY_CHARACTERS
-    texts = ["since 2026", "till 2027 or 2027", "{a} till 2027, 30 or 40", "<p>till 2027</p>"]
-    answer = ask("/translate", json={"q": texts, "source": "en", "target": "ko"}).json()["translatedText"]
+    answer = translated(ask, ["since 2026", "till 2027 or 2027", "{a} till 2027, 30 or 40", "<p>till 2027</p>"])
     assert answer == ["SINCE 2026", "TILL 2027 OR 2027", "{a} TILL 2027, 30 OR 40", "<p>TILL 2027</p>"]
     first, second = COPY_CHARACTERS[:2]
     assert [call[1] for call in service.calls] == [
@@ -198,11 +178,9 @@ def test_lines_whose_numbers_are_lost_are_translated_around_them(ask: Ask, servi
         [f"till{first} or{second}"],
         ["till, or", "till"],
     ]
-    whole = ask("/translate", json={"q": "till 2027", "source": "en", "target": "ko", "format": "html"}).json()
-    assert whole["translatedText"] == "TILL 2026", "markup is translated once"
-    nothing_else = ask("/translate", json={"q": "2027, 2027", "source": "en", "target": "ko"}).json()
-    assert nothing_else["translatedText"] == "2027, 2027"
+    assert translated(ask, "till 2027", format="html") == "TILL 2026", "markup is translated once"
+    assert translated(ask, "2027, 2027") == "2027, 2027"
     long = "fine words " * (LONG // 10) + "till 2027"
     calls = len(service.calls)
-    assert "TILL 2026" in ask("/translate", json={"q": long, "source": "en", "target": "ko"}).json()["translatedText"]
+    assert "TILL 2026" in translated(ask, long)
     assert len(service.calls) == calls + 1, "long lines are translated once"

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import copy
+import json
+import re
 from typing import Any
 
 import pytest
@@ -20,6 +21,7 @@ from regard.serving.server_settings import ServerSettings
 
 pytestmark = pytest.mark.system
 APP = create_app(FakeService(), ServerSettings(hosts=("*",), deadline=2.0))
+DOCUMENT = APP.openapi()
 SCHEMA = schemathesis.openapi.from_asgi("/spec", APP)
 # Of the statuses from 500 on, 503 and 504 are described, no other one is.
 CHECKS = [status_code_conformance, content_type_conformance, response_schema_conformance]
@@ -40,11 +42,12 @@ def test_answers_are_as_described(case: Any) -> None:
 
 def test_the_document_is_complete() -> None:
     """Every operation describes itself; every one that takes a body describes it, and its errors."""
-    document = copy.deepcopy(APP.openapi())
     operations = [
-        (path, method, item) for path, methods in document["paths"].items() for method, item in methods.items()
+        (path, method, item) for path, methods in DOCUMENT["paths"].items() for method, item in methods.items()
     ]
     assert len(operations) > 15
+    named = {f"#/components/schemas/{name}" for name in DOCUMENT["components"]["schemas"]}
+    assert set(re.findall(r'"\$ref": "(.*?)"', json.dumps(DOCUMENT))) == named
     assert len({item["operationId"] for _, _, item in operations}) == len(operations)
     for path, method, item in operations:
         assert item.get("description"), path
@@ -57,9 +60,10 @@ def test_the_document_is_complete() -> None:
 
 @pytest.mark.parametrize("path", ["/v1/translate", "/translate", "/v2/translate"])
 def test_errors_have_their_shape(path: str) -> None:
-    content = APP.openapi()["paths"][path]["post"]["responses"]["400"]["content"]
+    content = DOCUMENT["paths"][path]["post"]["responses"]["400"]["content"]
     ((media, description),) = content.items()
     wanted = {"/v1/translate": ("application/problem+json", "detail"), "/translate": ("application/json", "error")}
     kind, name = wanted.get(path, ("application/json", "message"))
     assert media == kind
-    assert name in description["schema"]["properties"]
+    _, _, kind = description["schema"]["$ref"].rpartition("/")
+    assert name in DOCUMENT["components"]["schemas"][kind]["properties"]

@@ -125,7 +125,8 @@ class ChildProcess:
         with suppress(OSError), process:  # which closes the pipes and waits
             for line in process.stdout:
                 with suppress(ValueError):  # it has died in the middle of a line, or something else has printed one
-                    self._events.put((self, json.loads(line)))
+                    if isinstance(message := json.loads(line), dict) and message:
+                        self._events.put((self, message))
         self._events.put((self, {}))
 
 

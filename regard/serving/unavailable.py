@@ -37,7 +37,7 @@ class Unavailable:
         while not self._is_stopped.is_set():
             await asyncio.sleep(_POLL_SECONDS)
         server.close()
-        await asyncio.wait(asyncio.all_tasks(), timeout=_SECONDS)
+        await asyncio.gather(*(asyncio.all_tasks() - {asyncio.current_task()}))
 
     async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         problems = (OSError, asyncio.TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError)

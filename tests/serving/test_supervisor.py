@@ -330,7 +330,7 @@ def test_while_a_process_cannot_start_the_supervisor_answers(tmp_path: Path, mon
 
 
 def test_a_process_that_was_never_ready_is_an_error() -> None:
-    commands = [[sys.executable, "-c", "print('from a library'); raise SystemExit(3)"]] * 2
+    commands = [[sys.executable, "-c", "print('from a library\\nnull\\n3'); raise SystemExit(3)"]] * 2
     with pytest.raises(WorkerError, match="ended with status 3 before the server was ready"):
         serve({"settings": {}}, "127.0.0.1", 0, commands=commands)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 
 from regard.common.errors import UsageError
 from regard.common.stopping import PATIENCE, check_stop, stop_event
@@ -16,12 +15,16 @@ _CANDIDATES = 9
 """Candidates of each open hypothesis that a trace has, about."""
 
 
-@dataclass(frozen=True)
 class AnswerLimit:
-    """The most bytes of an answer of a model, whose heads of all layers are counted by role."""
+    """The most bytes of an answer of a model, and of all its answers that are in the making together.
 
-    most: int
-    heads: Mapping[str, int]
+    `heads`: of all layers of the model, counted by role.
+    """
+
+    def __init__(self, most: int, heads: Mapping[str, int]) -> None:
+        self.most, self.heads = most, heads
+        self._taken = 0
+        self._changed = threading.Condition()
 
     def size(
         self, lengths: Iterable[tuple[int, int]], nbest: int, roles: Iterable[str], weight: float = 8, traced: int = 0
@@ -43,21 +46,13 @@ class AnswerLimit:
                 "for fewer hypotheses (`nbest`), less attention or no trace, or send less text at once"
             )
 
-
-class Room:
-    """Room for the answers that are in the making: all together have `most` bytes, unless one alone has more."""
-
-    def __init__(self, most: int) -> None:
-        self._most = most
-        self._taken = 0
-        self._changed = threading.Condition()
-
     @contextmanager
     def holding(self, size: int) -> Iterator[None]:
-        """Wait for the room that an answer needs, and hold it for the block. Raises Stopped."""
+        """Wait for the room that an answer needs, and hold it for the block. Raises UsageError, and Stopped."""
+        self.check(size)
         stop = stop_event()
         with self._changed:
-            while self._taken and self._taken + size > self._most:
+            while self._taken + size > self.most:
                 check_stop(stop)
                 self._changed.wait(PATIENCE)
             self._taken += size

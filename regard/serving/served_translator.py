@@ -13,7 +13,7 @@ import msgspec
 from regard.pipeline.runtime_translator import LibraryDecoder, RuntimeTranslator
 from regard.pipeline.translator import Translator
 from regard.runtime.model import ROLES, Constraints, Options, RuntimeHypothesis, RuntimeLine
-from regard.serving.answer_size import AnswerLimit, Room
+from regard.serving.answer_size import AnswerLimit
 from regard.serving.results import WordIndices, served_text
 from regard.serving.runtime_explanation import MOST_NBEST, Explainer, likely_tokens, next_step_options
 from regard.serving.service import (
@@ -48,7 +48,6 @@ class ServedTranslator:
             translator.case_reader = CaseReader((languages[0], languages[1]), translator.case_reader.encode)
         self.translator = translator
         self._limit = AnswerLimit(most_bytes, heads)
-        self._room = Room(most_bytes)
 
     def check(self) -> None:
         """Raise ModelFolderError if the model is no longer whole."""
@@ -68,7 +67,7 @@ class ServedTranslator:
         reads = search.attention != "none"
         wanted = Wanted(search.nbest, search.alignments, reads)
         half = monotonic() + deadline / 2
-        with self._room.holding(self._size_of_texts(texts, search)):
+        with self._limit.holding(self._size_of_texts(texts, search)):
             call = self.translator.begin_texts(
                 texts,
                 request.form,
@@ -99,13 +98,11 @@ class ServedTranslator:
         return options
 
     def _size_of_texts(self, texts: Sequence[str], search: SearchRequest) -> int:
-        """Return about how many bytes an answer will have, 0 if no more than its texts. Raises UsageError: too many."""
+        """Return about how many bytes an answer will have, 0 if no more than its texts."""
         if search.nbest == 1 and search.attention == "none":
             return 0
         lines = [line for text in texts for line in text.splitlines()]
-        size = self._limit.size(self._lengths(lines, search.max_length), search.nbest, _ROLES[search.attention])
-        self._limit.check(size)
-        return size
+        return self._limit.size(self._lengths(lines, search.max_length), search.nbest, _ROLES[search.attention])
 
     def _lengths(self, lines: Sequence[str], max_length: int | None, more: int = 0) -> list[tuple[int, int]]:
         """Return the tokens of sources and, about, of their targets; `more`: of a prefix."""
@@ -162,8 +159,7 @@ class ServedFile(ServedTranslator):
         while size > self._limit.most and options.nbest is None and chosen.nbest > 1:
             chosen.nbest -= 1  # nobody said how many
             size = self._size(text, chosen, len(prefix), weight)
-        self._limit.check(size)
-        with self._room.holding(size):
+        with self._limit.holding(size):
             line = self._translate(text, chosen, [prefix])[0]
             weights = sum(w.size for hypothesis in line.hypotheses for w in hypothesis.weights.values())
             self._limit.check(int(weights * weight))
@@ -175,8 +171,7 @@ class ServedFile(ServedTranslator):
         ids = self._encoded(prefix)
         options = next_step_options(self._own_options(), ids)
         size = self._size(text, options, len(ids), _PLAIN)
-        self._limit.check(size)
-        with self._room.holding(size):
+        with self._limit.holding(size):
             likely = likely_tokens(self._translate(text, options, [ids])[0], ids, count)
         if not likely:
             return []

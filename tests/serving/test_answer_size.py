@@ -11,7 +11,7 @@ import pytest
 
 from regard.common.errors import UsageError
 from regard.common.stopping import Stopped, stopped_by
-from regard.serving.answer_size import AnswerLimit, Room
+from regard.serving.answer_size import AnswerLimit
 from regard.serving.results import weights_json
 
 
@@ -27,7 +27,7 @@ def test_a_size_counts_hypotheses_heads_lengths_and_the_search() -> None:
 
 
 def test_answers_wait_until_there_is_room() -> None:
-    room = Room(10)
+    room = AnswerLimit(10, {})
     begun = threading.Event()
 
     def wait() -> None:
@@ -35,7 +35,7 @@ def test_answers_wait_until_there_is_room() -> None:
             begun.set()
 
     waiting = threading.Thread(target=wait)
-    with room.holding(30):  # one that is too large for all is alone
+    with room.holding(6):
         waiting.start()
         assert not begun.wait(0.2)
     assert begun.wait(60)

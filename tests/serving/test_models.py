@@ -313,7 +313,7 @@ def test_a_call_that_is_given_up_amid_its_layout_leaves_its_room(file: Path, mon
     monkeypatch.setattr(served.translator, "begin_texts", stop_and_begin)
     with stopped_by(stop), pytest.raises(Stopped):
         served.translate(SENTENCES * 500, request, DEADLINE)
-    assert served._room._taken == 0
+    assert served._limit._taken == 0
     assert len(served.translate(SENTENCES, request, DEADLINE)) == len(SENTENCES)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from regard.common.errors import UsageError
 from regard.data.language_codes import canonical_code, code_exists
 from regard.data.language_id import LanguageId
 from regard.serving.service import Pair, ServedModel
@@ -25,6 +26,14 @@ def served_model(name: str, about: Mapping[str, Any], languages: Pair | None) ->
         pairs = (("", target),)
     alignment = card.get("alignment")
     return ServedModel(name, about["kind"], pairs, about["has_attention"], codes, facts, card["readme"], alignment)
+
+
+def check_languages(about: Mapping[str, Any], languages: Pair | None) -> None:
+    """Raise UsageError if a model that translates is served under one language, as only captions have it."""
+    if languages and not languages[0] and about["kind"] == "translation":
+        raise UsageError(
+            f"--languages {languages[1]}: this model translates; give the codes of its source and target, such as ko,en"
+        )
 
 
 def known_languages(about: Mapping[str, Any], languages: Pair | None) -> LanguageId:

@@ -22,7 +22,7 @@ from regard.common.stopping import Stopped, check_stop, stopped_by
 from regard.data.language_id import LanguageId
 from regard.pipeline.runtime_translator import RuntimeTranslator
 from regard.serving.backlog import Backlog
-from regard.serving.description import known_languages, served_model
+from regard.serving.description import check_languages, known_languages, served_model
 from regard.serving.model_files import files_state, is_kept, model_names, prepare
 from regard.serving.pytorch_process import Folder
 from regard.serving.served_translator import ServedFile
@@ -301,6 +301,7 @@ class Models:
         state = files_state(host.path)
         try:
             model, about = await self._load(host)
+            check_languages(about, host.languages)
             self._describe(host, about)
         except Exception as problem:
             causes = problem.causes if isinstance(problem, RegardError) else (f"{type(problem).__name__}: {problem}",)

@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 import ipaddress
+import re
 from functools import cached_property
+from typing import Annotated
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from regard.common.settings import COUNT, Settings
 from regard.serving.supervisor import LOOPBACK
+
+_ORIGIN = re.compile(r"\*|[a-z][a-z0-9+.-]*://([^\s/?#@:\[\]]+|\[[0-9a-f:.]+\])(:[0-9]{1,5})?")
+
+
+def _check_origin(origin: str) -> str:
+    if not _ORIGIN.fullmatch(origin):
+        raise ValueError(f"wanted * or an origin such as https://example.org:8443, without a path, got {origin!r}")
+    return origin
 
 
 class ServerSettings(Settings):
@@ -40,7 +50,7 @@ class ServerSettings(Settings):
     """Characters that each key, or each address without a key, may have translated in a minute."""
     character_quota: int = Field(0, ge=0, le=1_000_000_000_000)
     """Characters that each key, or each address without a key, may have translated until the server is started anew."""
-    cors_origins: tuple[str, ...] = Field((), strict=False)
+    cors_origins: tuple[Annotated[str, AfterValidator(_check_origin)], ...] = Field((), strict=False)
     """Origins, such as https://example.org, whose pages may call the server; "*": all. By default only its own."""
     hosts: tuple[str, ...] = Field(LOOPBACK, strict=False)
     """Host names by which the server may be called; "*": any. IP addresses are always allowed."""

@@ -12,6 +12,7 @@ from fake import Ask, FakeService
 from starlette.responses import Response
 from starlette.types import Message, Receive, Scope, Send
 
+from regard.common.errors import ConfigurationError
 from regard.serving.application import create_app
 from regard.serving.security import RequestLog
 from regard.serving.server_settings import ServerSettings
@@ -60,6 +61,14 @@ def test_cors_if_asked_for(make_ask: Callable[..., Ask]) -> None:
     assert ask("/translate", "OPTIONS", headers=asked).status_code == 200
     assert ask("/translate", json=HELLO, headers={"Origin": "https://b.example"}).status_code == 403
     assert make_ask(cors_origins=("*",))("/translate", json=HELLO, headers={"Origin": "null"}).status_code == 200
+
+
+def test_origins_of_settings() -> None:
+    origins = ("*", "https://a.example", "http://localhost:3000", "http://[::1]:80", "moz-extension://abc-def")
+    assert ServerSettings(cors_origins=origins).cors_origins == origins
+    for wrong in ("not a url", "https://a.example/", "a.example", "https://", "http://a:b", "null", ""):
+        with pytest.raises(ConfigurationError, match=rf"cors_origins: wanted \* or an origin such as .*got '{wrong}'$"):
+            ServerSettings.parse({"cors_origins": (wrong,)}, "regard serve")
 
 
 @pytest.mark.parametrize("path", ["/health", "/nothing", "/translate", "/v1/models"])

@@ -10,16 +10,16 @@ import json
 import logging
 import re
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol
 
-from fastapi import APIRouter
+import anyio
+from fastapi import APIRouter, Depends
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.types import Receive, Scope, Send
 
-from regard.serving.http_errors import ClientGone, HttpError, bad_request, json_response
+from regard.serving.http_errors import HttpError, bad_request, json_response
 from regard.serving.keys import KeyFile
 from regard.serving.limits import KEY, Limits, address_group
 from regard.serving.metrics import Metrics
@@ -57,11 +57,6 @@ REQUEST_ID = "regard.request_id"
 DEADLINE_HEADER = "x-deadline-ms"
 _AUTHORIZATION = re.compile(r"(?:Bearer|DeepL-Auth-Key) +(?P<key>\S+) *", re.IGNORECASE)
 _MILLISECONDS = re.compile(r"[0-9]{1,9}")
-
-_SOON = 0.05
-"""Seconds in which most calls are answered; whether the client is still there is only looked at after them."""
-
-R = TypeVar("R")
 
 
 @dataclass(frozen=True)
@@ -161,30 +156,31 @@ class Call(Generic[P]):
         if settings.log_texts:
             LOG.info("%s texts %s", self.request.scope.get(REQUEST_ID, "-"), json.dumps(list(texts)))
 
-    async def attend(self, work: Awaitable[R]) -> R:
-        """Await work of the service, until the deadline, or until the client is gone: then it is cancelled.
-
-        Raises DeadlineExceeded or ClientGone.
-        """
-        task = asyncio.ensure_future(work)
-        tasks: list[asyncio.Future[Any]] = [task]
+    @contextlib.contextmanager
+    def deadline(self) -> Iterator[None]:
+        """Give up what is awaited in the block when no time is left. Raises DeadlineExceeded."""
         try:
-            done, _ = await asyncio.wait(tasks, timeout=min(_SOON, self.remaining()))
-            if not done:
-                tasks.append(asyncio.ensure_future(self._disconnected()))
-                done, _ = await asyncio.wait(tasks, timeout=self.remaining(), return_when=asyncio.FIRST_COMPLETED)
-            if task.done():
-                return task.result()
-            raise ClientGone if done else DeadlineExceeded(self.seconds)
-        finally:
-            for unfinished in [each for each in tasks if not each.done()]:
-                unfinished.cancel()
-                with contextlib.suppress(asyncio.CancelledError, Exception):
-                    await unfinished
+            with anyio.fail_after(self.remaining()):
+                yield
+        except TimeoutError:
+            raise DeadlineExceeded(self.seconds) from None
 
-    async def _disconnected(self) -> None:
-        while (await self.request.receive())["type"] != "http.disconnect":
-            pass
+    @contextlib.asynccontextmanager
+    async def opened(self) -> AsyncIterator[None]:
+        """Note that the call is open during the block; a suspect one has no other suspect one beside it.
+
+        It is completed if no error ends it. Raises RegardError if it has brought down the process too often, and
+        DeadlineExceeded.
+        """
+        calls, alone = self.server.calls, self.server.alone
+        async with contextlib.AsyncExitStack() as stack:
+            if calls is not None:
+                if calls.is_suspect(self.digest):
+                    with self.deadline():
+                        await stack.enter_async_context(alone)
+                calls.begin(self.digest)
+                stack.push(lambda kind, *_: calls.end(self.digest, completed=kind is None))
+            yield
 
     async def translate(
         self,
@@ -199,53 +195,16 @@ class Call(Generic[P]):
 
         `sentences`: the lines of the texts are wanted, each sentence as one.
 
-        Raises HttpError, DeadlineExceeded, ClientGone, and the service's errors.
+        Raises HttpError, and the service's errors.
         """
         self.charge(texts)
         server = self.server
         request = TextRequest(search, form, tuple(server.settings.keep), sentences=sentences)
         pairs = pairs or server.pairs()
-        work = translate_texts(server.service, texts, pairs, languages, request, self.remaining())
-        results = await self.attend(work)
+        results = await translate_texts(server.service, texts, pairs, languages, request, self.remaining())
         if server.metrics is not None:
             server.metrics.count_texts(texts, results)
         return results
-
-
-@contextlib.asynccontextmanager
-async def _open(call: Call[P]) -> AsyncIterator[contextlib.ExitStack]:
-    """Note that a call is open, up to the end of the block, or of the stack if it is taken over.
-
-    Raises RegardError if the call has brought down the process too often. It is completed if no error ends it.
-    """
-    server, calls = call.server, call.server.calls
-
-    def end(_: Any, problem: BaseException | None, __: Any) -> None:
-        if calls is not None:
-            if isinstance(problem, ProcessDied):
-                calls.blame(call.digest)
-            calls.end(call.digest, problem is None)
-
-    with contextlib.ExitStack() as stack:
-        if calls is not None:
-            if calls.is_suspect(call.digest):
-                await call.attend(server.alone.acquire())
-                stack.callback(server.alone.release)
-            calls.begin(call.digest)
-            stack.push(end)
-        yield stack
-
-
-class _OpenResponse(Response):
-    """A response whose call stays open until it was sent."""
-
-    def __init__(self, response: Response, opened: contextlib.ExitStack) -> None:
-        self.response, self.opened = response, opened
-        self.background, self.raw_headers = response.background, response.raw_headers
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        with self.opened:
-            await self.response(scope, receive, send)
 
 
 @dataclass(frozen=True)
@@ -268,13 +227,17 @@ class CallRoutes:
         `responses`: answers and errors as OpenAPI shows them; `media`: kinds of bodies, all if none is named.
         """
 
-        async def endpoint(request: Request) -> Response:
+        async def open_call(request: Request) -> AsyncIterator[Call[P]]:
             call = await self.server.admit(request, parameters)
-            async with _open(call) as opened:
+            async with call.opened():
+                yield call  # up to the end of the answer
+
+        opened = Depends(open_call)
+
+        async def endpoint(call: Any = opened) -> Response:
+            with call.deadline():
                 content = await work(call)
-                if not isinstance(content, Response):
-                    return json_response(content)
-                return _OpenResponse(content, opened.pop_all())
+            return content if isinstance(content, Response) else json_response(content)
 
         self.router.add_api_route(
             path,

@@ -12,12 +12,11 @@ from collections.abc import Callable
 from typing import Any
 
 import uvicorn
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import Message, Receive, Scope, Send
 
 from regard.serving.limits import address_group
 
 HEAD_SECONDS = 10.0
-_BODIES = {b"content-length", b"transfer-encoding"}
 
 
 class _Together:
@@ -39,6 +38,10 @@ class _Together:
         self._send()
         self._transport.close()
 
+    def abort(self) -> None:
+        self._send()
+        self._transport.abort()
+
     def _send(self) -> None:
         data = b"".join(self._written)
         self._written.clear()
@@ -52,75 +55,88 @@ class _Together:
 class Connection(asyncio.Protocol):
     """A connection that hands everything to uvicorn's protocol, and has a time for heads and one for reading answers.
 
-    Whether it waits for its client (to ask, to send, to read) it is told by the requests that begin and end.
+    It waits for its client while no request is open, while the application awaits the rest of a body, and while a part
+    of an answer is unsent. Requests that are open when it is lost are cancelled.
     """
 
-    def __init__(self, protocol: asyncio.Protocol, connections: Connections) -> None:
+    def __init__(self, protocol: Any, connections: Connections) -> None:
         self._protocol, self._connections = protocol, connections
+        self._app, protocol.app = protocol.app, self._serve
         self._timers = dict[str, asyncio.TimerHandle]()
-        self._requests = 0
-        self._is_sending = self._is_reading = False  # the client, what is left of a body or an answer
+        self._requests = set[asyncio.Task[Any]]()
+        self._is_body_awaited = self._is_answer_unread = self._is_lost = False
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        self.transport = transport
-        self.client = tuple((transport.get_extra_info("peername") or ("", 0))[:2])
-        self.address = address_group(self.client[0])
+        self.transport = _Together(transport)
+        self.host = str((transport.get_extra_info("peername") or ("",))[0])
         transport.set_write_buffer_limits(0)  # whatever is unsent pauses the writer: of an answer, one piece waits here
-        self._protocol.connection_made(_Together(transport))  # type: ignore[arg-type]
-        self._start("head", HEAD_SECONDS, transport.close)
+        self._protocol.connection_made(self.transport)
+        self._start("head", HEAD_SECONDS, self.transport.close)
         self._connections.add(self)
         self._note()
 
     def data_received(self, data: bytes) -> None:
         self._protocol.data_received(data)
-        if not self._requests and not self.transport.is_closing():
+        if not self._requests:
             self._start("head", HEAD_SECONDS, self.transport.close)
 
-    def eof_received(self) -> bool | None:
-        return self._protocol.eof_received()
+    def eof_received(self) -> None:
+        self._protocol.eof_received()
 
     def pause_writing(self) -> None:
         self._protocol.pause_writing()
-        self._is_reading = True
+        self._is_answer_unread = True
         self._start("read", self._connections.write_seconds, self.transport.abort)
         self._note()
 
     def resume_writing(self) -> None:
         self._protocol.resume_writing()
-        self._is_reading = False
+        self._is_answer_unread = False
         self._stop("read")
-        self._connections.discard(self)  # it has read: if it waits, then from now on
+        self._connections.note(self, is_waiting=False)  # it has read: if it waits, then from now on
         self._note()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        for name in list(self._timers):
-            self._stop(name)
+        self._is_lost = True
+        self._stop("head")
+        self._stop("read")
         self._protocol.connection_lost(exc)
         self._connections.remove(self)
+        for request in self._requests:
+            request.cancel()
 
-    def begin(self, has_body: bool) -> None:
-        """Note that a request begins, whose body may have to come yet."""
+    async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve a request, unless the connection is lost before."""
+        is_whole = False
+
+        async def receive_noted() -> Message:
+            nonlocal is_whole
+            self._is_body_awaited = not is_whole
+            self._note()
+            message = await receive()
+            is_whole = not message.get("more_body")
+            self._is_body_awaited = False
+            self._note()
+            return message
+
+        task: Any = asyncio.current_task()
         self._stop("head")
-        self._requests += 1
-        self._is_sending = has_body
+        self._requests.add(task)
         self._note()
-
-    def take_body(self) -> None:
-        """Note that the body of a request is whole."""
-        self._is_sending = False
-        self._note()
-
-    def end(self) -> None:
-        """Note that a request was answered."""
-        self._requests -= 1
-        self._note()
+        try:
+            if not self._is_lost:
+                await self._app(scope, receive_noted, send)
+        except asyncio.CancelledError:
+            if not self._is_lost:
+                raise
+        finally:
+            self._requests.discard(task)
+            self._is_body_awaited = False
+            self._note()
 
     def _note(self) -> None:
-        is_asking = not self._requests or self._is_sending
-        if self._is_reading or (is_asking and not self.transport.is_closing()):
-            self._connections.wait(self)
-        else:
-            self._connections.discard(self)
+        is_waiting = self._is_answer_unread or self._is_body_awaited or not self._requests
+        self._connections.note(self, is_waiting and not self._is_lost)
 
     def _start(self, name: str, seconds: float, end: Callable[[], None]) -> None:
         if name not in self._timers:
@@ -145,66 +161,40 @@ class Connections:
         self, most: int, of_address: int, exempt: Callable[[str], bool] = lambda _: False, write_seconds: float = 20.0
     ) -> None:
         self.most, self.of_address, self._exempt, self.write_seconds = most, of_address, exempt, write_seconds
-        self._open = dict[Any, Connection]()
-        self._all, self._of = _Order(), defaultdict[str, _Order](_Order)
+        self._open = set[Connection]()
+        self._waiting, self._waiting_of = _Order(), defaultdict[str, _Order](_Order)
 
     def attach(self, config: uvicorn.Config) -> None:
-        """Let a server have these connections, and tell them of its requests."""
-        config.app = self.noting(config.app)  # type: ignore[arg-type]
+        """Let a server have these connections."""
         config.load()
         protocol: Any = config.http_protocol_class
         config.http_protocol_class = lambda **given: Connection(protocol(**given), self)  # type: ignore[assignment]
 
-    def noting(self, app: ASGIApp) -> ASGIApp:
-        """Return an application that tells the connection of each request when it begins, is whole, and ends."""
-
-        async def noted(scope: Scope, receive: Receive, send: Send) -> None:
-            connection = self._open.get(scope.get("client"))
-            if connection is None:
-                await app(scope, receive, send)
-                return
-
-            async def receive_noted() -> Message:
-                message = await receive()
-                if not message.get("more_body"):
-                    connection.take_body()
-                return message
-
-            connection.begin(any(name in _BODIES for name, _ in scope["headers"]))
-            try:
-                await app(scope, receive_noted, send)
-            finally:
-                connection.end()
-
-        return noted
-
     def add(self, connection: Connection) -> None:
         """Note a connection, and end the one that has waited longest if there are too many."""
-        self._open[connection.client] = connection
-        if len(self._open) > self.most and self._all:
-            self._end(next(iter(self._all)))
+        self._open.add(connection)
+        if len(self._open) > self.most and self._waiting:
+            self._end(next(iter(self._waiting)))
 
-    def wait(self, connection: Connection) -> None:
-        """Note that a connection waits, and end that of its address that has waited longest if there are too many."""
-        own = self._of[connection.address]
-        self._all.setdefault(connection)
-        own.setdefault(connection)
-        if len(own) > self.of_address and not self._exempt(connection.client[0]):
-            self._end(next(iter(own)))
-
-    def discard(self, connection: Connection) -> None:
-        """Note that a connection waits no longer."""
-        self._all.pop(connection, None)
-        if (own := self._of.get(connection.address)) is not None:
+    def note(self, connection: Connection, is_waiting: bool) -> None:
+        """Note whether a connection waits; of too many of an address, end the one that has waited longest."""
+        address = address_group(connection.host)
+        own = self._waiting_of[address]
+        if is_waiting:
+            self._waiting.setdefault(connection)
+            own.setdefault(connection)
+        else:
+            self._waiting.pop(connection, None)
             own.pop(connection, None)
-            if not own:
-                del self._of[connection.address]
+        if not own:
+            del self._waiting_of[address]
+        elif len(own) > self.of_address and not self._exempt(connection.host):
+            self._end(next(iter(own)))
 
     def remove(self, connection: Connection) -> None:
         """Note that a connection is closed."""
-        self.discard(connection)
-        if self._open.get(connection.client) is connection:
-            del self._open[connection.client]
+        self.note(connection, is_waiting=False)
+        self._open.discard(connection)
 
     def _end(self, connection: Connection) -> None:
         self.remove(connection)

@@ -63,20 +63,20 @@ async def translate(call: Call[schemas.TranslateRequest]) -> Any:
 async def caption(call: Call[schemas.CaptionRequest]) -> Any:
     """Describe an image, sent as a file of a form or as Base64 in JSON."""
     service, name, image = _image_call(call)
-    hypotheses = await call.attend(service.caption(name, image, call.parameters.search, call.remaining()))
+    hypotheses = await service.caption(name, image, call.parameters.search, call.remaining())
     return schemas.CaptionAnswer(hypotheses[0].text, name, hypotheses, warnings=())
 
 
 async def explain_image(call: Call[schemas.ExplainImageRequest]) -> Any:
     """Describe an image and return what figures show of it: the cells that each word attends to."""
     service, name, image = _image_call(call)
-    return schemas.ExplainImageAnswer(name, await call.attend(service.explain_image(name, image, call.remaining())))
+    return schemas.ExplainImageAnswer(name, await service.explain_image(name, image, call.remaining()))
 
 
 async def explain(call: Call[schemas.ExplainRequest]) -> Any:
     """Translate a line and return what figures show of it: attention of every layer, alignments, search."""
     choice, model, line = _line_call(call)
-    explanation = await call.attend(call.server.service.explain(model, line, call.parameters, call.remaining()))
+    explanation = await call.server.service.explain(model, line, call.parameters, call.remaining())
     return schemas.ExplainAnswer(choice.source, choice.target, model, explanation)
 
 
@@ -85,7 +85,7 @@ async def continuations(call: Call[schemas.ContinuationsRequest]) -> Any:
     asked = call.parameters
     choice, model, line = _line_call(call)
     work = call.server.service.continuations(model, line, asked.prefix, asked.count, call.remaining())
-    return schemas.ContinuationsAnswer(choice.source, choice.target, model, await call.attend(work))
+    return schemas.ContinuationsAnswer(choice.source, choice.target, model, await work)
 
 
 def _add_models(router: APIRouter, server: Server) -> None:

@@ -28,13 +28,6 @@ class HttpError(RegardError):
         self.headers = dict(headers or {})
 
 
-class ClientGone(RegardError):
-    """The client has closed its connection before the answer."""
-
-    def __init__(self) -> None:
-        super().__init__("the client has closed the connection")
-
-
 def bad_request(*causes: str) -> HttpError:
     return HttpError(400, *causes)
 
@@ -49,8 +42,6 @@ def http_error(problem: Exception) -> HttpError:
         return HttpError(504, *problem.causes)
     if isinstance(problem, (UsageError, DataError)):  # of data, such as images, that the request holds
         return HttpError(400, *problem.causes)
-    if isinstance(problem, ClientGone):
-        return HttpError(CLIENT_GONE, *problem.causes)
     if isinstance(problem, RegardError):  # a model that is gone, for instance
         return HttpError(503, *problem.causes, headers={"Retry-After": "5"})
     return HttpError(500, "an error of the server, which its log describes; give the request id to its operator")

@@ -25,7 +25,7 @@ from starlette.formparsers import MultiPartException, MultiPartParser
 from starlette.requests import ClientDisconnect, Request
 
 from regard.common.settings import TOKENS
-from regard.serving.http_errors import ClientGone, HttpError, bad_request
+from regard.serving.http_errors import CLIENT_GONE, HttpError, bad_request
 
 MOST_FIELDS = 100
 """Fields of a form that are no texts, and names of a request."""
@@ -77,7 +77,7 @@ def listed(texts: str | list[str]) -> list[str]:
 async def read_body(request: Request, limit: int, seconds: float) -> bytes:
     """Read the body of a request, and no more than `limit` bytes of it.
 
-    Raises HttpError: 413 if there is more, 408 if it takes longer than `seconds`. Raises ClientGone.
+    Raises HttpError: 413 if there is more, 408 if it takes longer than `seconds`, 499 if the client is gone.
     """
     refusal = HttpError(413, f"the request has more than {limit:,} bytes; send less at once", headers=CLOSE)
     if int(request.headers.get("content-length", 0)) > limit:  # h11 has checked that it is a number
@@ -92,7 +92,7 @@ async def read_body(request: Request, limit: int, seconds: float) -> bytes:
     except TimeoutError:
         raise HttpError(408, f"the request was not received whole within {seconds:g} seconds", headers=CLOSE) from None
     except ClientDisconnect:
-        raise ClientGone from None
+        raise HttpError(CLIENT_GONE, "the client has closed the connection") from None
     return bytes(body)
 
 

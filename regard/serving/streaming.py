@@ -31,7 +31,7 @@ async def stream_translations(
 ) -> StreamingResponse:
     """Return the stream of a request whose first words are there; whatever is wrong before them has a status.
 
-    Raises HttpError, DeadlineExceeded, ClientGone, and the service's errors.
+    Raises HttpError, and the service's errors.
     """
     asked = call.parameters
     if asked.format != "text" or asked.search != OWN_SEARCH or asked.scores:
@@ -41,7 +41,7 @@ async def stream_translations(
         )
     call.charge(texts)
     events = _events(call, texts, pairs)
-    first = await call.attend(anext(events))
+    first = await anext(events)
     headers = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
     return StreamingResponse(_chained(first, events, call), headers=headers, media_type=f"{EVENTS}; charset=utf-8")
 

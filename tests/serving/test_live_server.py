@@ -14,12 +14,17 @@ from urllib.parse import urlsplit
 
 import httpx
 import pytest
+import uvicorn
 from fake import FakeService
-from limits import wait_until
+from limits import wait_until, wait_until_async
+from starlette.responses import PlainTextResponse
+from starlette.types import Receive, Scope, Send
 from systems import posix
 
 from regard.serving import connections
 from regard.serving import serving_process as server
+from regard.serving.server_settings import ServerSettings
+from regard.serving.supervisor import listen
 
 pytestmark = [pytest.mark.system, posix]  # other systems close connections in other ways
 HELLO = {"q": "hello", "source": "en", "target": "ko"}
@@ -124,6 +129,36 @@ def test_of_too_many_connections_that_wait_the_oldest_end(
         idle[-1].recv(1)
     for connection in idle:
         connection.close()
+
+
+def test_whole_requests_that_wait_for_the_server_are_all_answered() -> None:
+    begun, released = list[Scope](), asyncio.Event()
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        begun.append(scope)
+        await released.wait()
+        while (await receive())["more_body"]:
+            pass
+        await PlainTextResponse("")(scope, receive, send)
+
+    async def run() -> list[bytes]:
+        listener = listen("127.0.0.1", 0)
+        running = uvicorn.Server(server.server_config(app, ServerSettings(waiting_connections=2)))
+        serving = asyncio.create_task(running.serve([listener]))
+        connections = list[tuple[asyncio.StreamReader, asyncio.StreamWriter]]()
+        while len(connections) < 12:
+            connections.append(await asyncio.open_connection(*listener.getsockname()))
+            connections[-1][1].write(head("/", "Content-Length: 2") + b"{}")
+            await wait_until_async(lambda: len(begun) == len(connections), "the request begins")
+        released.set()
+        answers = [await reader.read(12) for reader, _ in connections]
+        for _, writer in connections:
+            writer.close()
+        running.should_exit = True
+        await serving
+        return answers
+
+    assert asyncio.run(run()) == [b"HTTP/1.1 200"] * 12
 
 
 def test_errors_of_the_system_are_logged_rarely(monkeypatch: pytest.MonkeyPatch) -> None:

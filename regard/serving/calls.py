@@ -10,12 +10,12 @@ import json
 import logging
 import re
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol
 
 import anyio
-from fastapi import APIRouter, Depends
+from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -54,6 +54,8 @@ LOG = logging.getLogger("regard.serving")
 DIGEST_BYTES = 16
 REQUEST_ID = "regard.request_id"
 """Key of a request's id in the scope of ASGI."""
+AT_END = "regard.at_end"
+"""Key of the functions in the scope of ASGI that are called with the status when a request has been answered."""
 DEADLINE_HEADER = "x-deadline-ms"
 _AUTHORIZATION = re.compile(r"(?:Bearer|DeepL-Auth-Key) +(?P<key>\S+) *", re.IGNORECASE)
 _MILLISECONDS = re.compile(r"[0-9]{1,9}")
@@ -165,22 +167,20 @@ class Call(Generic[P]):
         except TimeoutError:
             raise DeadlineExceeded(self.seconds) from None
 
-    @contextlib.asynccontextmanager
-    async def opened(self) -> AsyncIterator[None]:
-        """Note that the call is open during the block; a suspect one has no other suspect one beside it.
+    async def open(self) -> None:
+        """Note that the call is open until its answer is sent; a suspect one waits until no other suspect one is.
 
-        It is completed if no error ends it. Raises RegardError if it has brought down the process too often, and
-        DeadlineExceeded.
+        Raises RegardError if it has brought down the process too often, and DeadlineExceeded.
         """
-        calls, alone = self.server.calls, self.server.alone
-        async with contextlib.AsyncExitStack() as stack:
-            if calls is not None:
-                if calls.is_suspect(self.digest):
-                    with self.deadline():
-                        await stack.enter_async_context(alone)
-                calls.begin(self.digest)
-                stack.push(lambda kind, *_: calls.end(self.digest, completed=kind is None))
-            yield
+        calls, alone, at_end = self.server.calls, self.server.alone, self.request.scope[AT_END]
+        if calls is None:
+            return
+        if calls.is_suspect(self.digest):
+            with self.deadline():
+                await alone.acquire()
+            at_end.append(lambda _: alone.release())
+        calls.begin(self.digest)
+        at_end.append(lambda status: calls.end(self.digest, completed=status < 400))
 
     async def translate(
         self,
@@ -227,14 +227,9 @@ class CallRoutes:
         `responses`: answers and errors as OpenAPI shows them; `media`: kinds of bodies, all if none is named.
         """
 
-        async def open_call(request: Request) -> AsyncIterator[Call[P]]:
+        async def endpoint(request: Request) -> Response:
             call = await self.server.admit(request, parameters)
-            async with call.opened():
-                yield call  # up to the end of the answer
-
-        opened = Depends(open_call)
-
-        async def endpoint(call: Any = opened) -> Response:
+            await call.open()
             with call.deadline():
                 content = await work(call)
             return content if isinstance(content, Response) else json_response(content)

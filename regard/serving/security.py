@@ -5,17 +5,19 @@ Starlette's check of hosts would need a list of all addresses of the machine: it
 
 from __future__ import annotations
 
+import contextlib
 import ipaddress
 import logging
 import re
 import secrets
 import time
 import traceback
-from urllib.parse import urlsplit
+from collections.abc import Callable
 
+from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from regard.serving.calls import LOG, REQUEST_ID
+from regard.serving.calls import AT_END, LOG, REQUEST_ID
 from regard.serving.http_errors import CLIENT_GONE, HttpError, error_response
 from regard.serving.metrics import Metrics
 from regard.serving.requests import CLOSE, excerpt
@@ -29,13 +31,57 @@ HEADERS = {
     b"cache-control": b"no-store",
 }
 """Headers of every answer that does not set them itself, as the page does."""
-_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
+_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _METHODS = frozenset(("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT"))
 """Methods that log and metrics name; a client may send any word, of any length."""
 _FRAMES = 12  # innermost calls that the log shows of an unexpected exception
 HEAD_BYTES = 1 << 18
 """Most bytes of a request's head: some clients send the text in the address."""
 _HOST = re.compile(r"(?P<name>\[[0-9A-Fa-f:.]+\]|[^:/@\s]+)(?::[0-9]{1,5})?")
+
+
+class HeadCheck:
+    """What is refused by the head of a request alone."""
+
+    def __init__(self, settings: ServerSettings) -> None:
+        self.hosts = {host.lower().strip("[]") for host in settings.hosts}
+        self.origins = set(settings.cors_origins)
+
+    def check(self, scope: Scope, headers: Headers) -> None:
+        """Raise HttpError if a request is refused.
+
+        A length that is said twice may let a proxy see the end of a request elsewhere (RFC 9112, section 6.3). A page
+        that lets its own name lead to this machine ("DNS rebinding") gets no answer: IP addresses are allowed, since
+        no name leads to them. Requests of other pages would use the server without being able to read.
+        """
+        size = len(scope["raw_path"]) + len(scope["query_string"])
+        size += sum(len(name) + len(value) + len(": \r\n") for name, value in headers.raw)
+        if size > HEAD_BYTES:
+            raise HttpError(431, f"the head has {size:,} bytes; send at most {HEAD_BYTES:,}", headers=CLOSE)
+        if "content-length" in headers and "transfer-encoding" in headers:
+            sentence = "the request has both Content-Length and Transfer-Encoding; send one of them"
+            raise HttpError(400, sentence, headers=CLOSE)
+        if "host" not in headers:  # h11 refuses more than one
+            raise HttpError(400, "wanted one header Host, got 0")
+        if not self._is_own(headers["host"]):
+            raise HttpError(421, f"this server is not {excerpt(headers['host'])}; its settings name its hosts")
+        if "origin" in headers and not self._is_allowed(headers["origin"], headers["host"]):
+            name = excerpt(headers["origin"])
+            raise HttpError(403, f"pages of {name} may not call this server; its settings name origins")
+
+    def _is_own(self, host: str) -> bool:
+        match = _HOST.fullmatch(host)
+        name = match["name"].lower().strip("[]").rstrip(".") if match else ""
+        return match is not None and ("*" in self.hosts or name in self.hosts or _is_address(name))
+
+    def _is_allowed(self, origin: str, host: str) -> bool:
+        """Return whether a page may call; browsers' own addresses, as of extensions, are allowed."""
+        if "*" in self.origins or origin in self.origins:
+            return True
+        scheme, _, own = origin.partition("://")
+        if scheme not in ("http", "https"):
+            return own != ""  # "null" is the origin of files and sandboxes
+        return own.lower() == host.lower()
 
 
 class RequestLog:
@@ -47,16 +93,18 @@ class RequestLog:
 
     def __init__(self, app: ASGIApp, settings: ServerSettings, metrics: Metrics | None = None) -> None:
         self.app, self.metrics, self.log_texts = app, metrics, settings.log_texts
-        self.hosts = {host.lower().strip("[]") for host in settings.hosts}
-        self.origins = set(settings.cors_origins)
+        self.head = HeadCheck(settings)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        headers = dict(scope["headers"])
-        sent = headers.get(b"x-request-id", b"")
-        scope[REQUEST_ID] = request_id = sent.decode() if _ID.fullmatch(sent) else secrets.token_hex(8)
+        headers = Headers(scope=scope)
+        request_id = headers.get("x-request-id", "")
+        if not _ID.fullmatch(request_id):
+            request_id = secrets.token_hex(8)
+        at_end = list[Callable[[int], None]]()
+        scope[REQUEST_ID], scope[AT_END] = request_id, at_end
         started, status = time.perf_counter(), CLIENT_GONE
 
         async def send_noted(message: Message) -> None:
@@ -70,8 +118,7 @@ class RequestLog:
         if self.metrics is not None:
             self.metrics.in_flight.inc()
         try:
-            if problem := self._refusal(scope, headers):
-                raise problem
+            self.head.check(scope, headers)
             await self.app(scope, receive, send_noted)
         except Exception as problem:
             if not isinstance(problem, HttpError):
@@ -79,48 +126,9 @@ class RequestLog:
             if status == CLIENT_GONE:  # nothing was sent yet
                 await error_response(problem, scope["path"], request_id)(scope, receive, send_noted)
         finally:
+            for end in at_end:
+                end(status)
             self._note(scope, status, time.perf_counter() - started, request_id)
-
-    def _refusal(self, scope: Scope, headers: dict[bytes, bytes]) -> HttpError | None:
-        """Return why a request is refused by its head.
-
-        A length that is said twice may let a proxy see the end of a request elsewhere (RFC 9112, section 6.3). A page
-        that lets its own name lead to this machine ("DNS rebinding") gets no answer: IP addresses are allowed, since
-        no name leads to them. Requests of other pages would use the server without being able to read.
-        """
-        size = len(scope["raw_path"]) + len(scope["query_string"])
-        size += sum(len(name) + len(value) + len(": \r\n") for name, value in scope["headers"])
-        if size > HEAD_BYTES:
-            return HttpError(431, f"the head has {size:,} bytes; send at most {HEAD_BYTES:,}", headers=CLOSE)
-        if b"content-length" in headers and b"transfer-encoding" in headers:
-            sentence = "the request has both Content-Length and Transfer-Encoding; send one of them"
-            return HttpError(400, sentence, headers=CLOSE)
-        if b"host" not in headers:  # h11 refuses more than one
-            return HttpError(400, "wanted one header Host, got 0")
-        host, origin = headers[b"host"].decode("latin-1"), headers.get(b"origin")
-        if not self._is_own(host):
-            return HttpError(421, f"this server is not {excerpt(host)}; its settings name its hosts")
-        if origin is not None and not self._is_allowed(origin.decode("latin-1"), host):
-            name = excerpt(origin.decode("latin-1"))
-            return HttpError(403, f"pages of {name} may not call this server; its settings name origins")
-        return None
-
-    def _is_own(self, host: str) -> bool:
-        match = _HOST.fullmatch(host)
-        name = match["name"].lower().strip("[]").rstrip(".") if match else ""
-        return match is not None and ("*" in self.hosts or name in self.hosts or _is_address(name))
-
-    def _is_allowed(self, origin: str, host: str) -> bool:
-        """Return whether a page may call; browsers' own addresses, as of extensions, are allowed."""
-        if "*" in self.origins or origin in self.origins:
-            return True
-        scheme, _, rest = origin.partition("://")
-        if scheme not in ("http", "https"):
-            return bool(rest)  # "null" is the origin of files and sandboxes
-        try:
-            return urlsplit(origin).netloc.lower() == host.lower()
-        except ValueError:
-            return False
 
     def _note(self, scope: Scope, status: int, seconds: float, request_id: str) -> None:
         route = getattr(scope.get("route"), "path", "unmatched")
@@ -137,8 +145,7 @@ class RequestLog:
 
 
 def _is_address(name: str) -> bool:
-    try:
+    with contextlib.suppress(ValueError):
         ipaddress.ip_address(name)
-    except ValueError:
-        return False
-    return True
+        return True
+    return False

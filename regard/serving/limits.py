@@ -9,10 +9,8 @@ from __future__ import annotations
 import ipaddress
 import math
 import time
-from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 
 from regard.serving.http_errors import QUOTA_EXCEEDED, HttpError
 
@@ -25,14 +23,38 @@ KEY = "key "
 """Beginning of the names of clients that have a key."""
 
 
-@dataclass
-class _TokenBucket:
-    """State of a client: what it has left of requests and characters, at which time, and its characters so far."""
+class TokenBucket:
+    """What a client has left of `size` requests or characters, which come back within a minute; 0: no limit."""
 
-    requests: float
-    characters: float
-    time: float
-    used: int = 0
+    def __init__(self, size: int, unit: str, now: float) -> None:
+        self.size, self.unit = size, unit
+        self._left = float(size)
+        self._time = now
+
+    def take(self, count: int, now: float) -> None:
+        """Take `count` at a time in seconds; a full bucket suffices for any, and is in debt then.
+
+        Raises HttpError (429) if there is not enough.
+        """
+        if not self.size:
+            return
+        refilled = self._left + max(now - self._time, 0.0) / MINUTE * self.size
+        self._left, self._time = min(refilled, self.size), now
+        missing = min(count, self.size) - self._left
+        if missing > 0:
+            wait = str(max(math.ceil(missing * MINUTE / self.size), 1))
+            limit = f"more than {self.size:,} {self.unit} a minute; try again in {wait} seconds"
+            raise HttpError(429, limit, headers={"Retry-After": wait})
+        self._left -= count
+
+
+class _Client:
+    """The buckets of a client, and the characters that it has had translated."""
+
+    def __init__(self, requests: int, characters: int, now: float) -> None:
+        self.requests = TokenBucket(requests, "requests", now)
+        self.characters = TokenBucket(characters, "characters", now)
+        self.used = 0
 
 
 class Limits:
@@ -41,58 +63,30 @@ class Limits:
     def __init__(
         self, requests: int, characters: int, quota: int = 0, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        self.requests, self.characters, self.quota = requests, characters, quota
-        self._clock = clock
-        self._of_keys, self._of_addresses = OrderedDict[str, _TokenBucket](), OrderedDict[str, _TokenBucket]()
+        self.quota, self._clock = quota, clock
+        self._with_key = cache(lambda _: _Client(requests, characters, clock()))
+        self._without_key = lru_cache(MOST_ADDRESSES)(lambda _: _Client(requests, characters, clock()))
 
     def take_request(self, client: str) -> None:
         """Count a request. Raises HttpError (429) if the client has made too many."""
-        bucket = self._bucket(client)
-        if self.requests:
-            if bucket.requests < 1:
-                seconds = (1 - bucket.requests) * MINUTE / self.requests
-                raise _too_many(f"more than {self.requests:,} requests a minute", seconds)
-            bucket.requests -= 1
+        self._client(client).requests.take(1, self._clock())
 
     def take_characters(self, client: str, count: int) -> None:
-        """Count the characters of a request. Raises HttpError: 429, or 456 if the quota does not suffice.
-
-        A request that is larger than the bucket is let through when the bucket is full, and leaves a debt.
-        """
-        bucket = self._bucket(client)
-        if self.quota and bucket.used + count > self.quota:
-            left = max(self.quota - bucket.used, 0)
-            raise HttpError(
-                QUOTA_EXCEEDED,
-                f"the text has {count:,} characters, and {left:,} are left of this client's {self.quota:,}",
-            )
-        if self.characters:
-            wanted = min(count, self.characters)
-            if bucket.characters < wanted:
-                seconds = (wanted - bucket.characters) * MINUTE / self.characters
-                raise _too_many(f"more than {self.characters:,} characters a minute", seconds)
-            bucket.characters -= count
-        bucket.used += count
+        """Count the characters of a request. Raises HttpError: 429, or 456 if the quota does not suffice."""
+        state = self._client(client)
+        left = max(self.quota - state.used, 0)
+        if self.quota and count > left:
+            sentence = f"the text has {count:,} characters, and {left:,} are left of this client's {self.quota:,}"
+            raise HttpError(QUOTA_EXCEEDED, sentence)
+        state.characters.take(count, self._clock())
+        state.used += count
 
     def used(self, client: str) -> int:
         """Return the characters that a client has had translated."""
-        bucket = self._buckets(client).get(client)
-        return bucket.used if bucket else 0
+        return self._client(client).used
 
-    def _buckets(self, client: str) -> OrderedDict[str, _TokenBucket]:
-        return self._of_keys if client.startswith(KEY) else self._of_addresses
-
-    def _bucket(self, client: str) -> _TokenBucket:
-        now, buckets = self._clock(), self._buckets(client)
-        bucket = buckets.pop(client, None) or _TokenBucket(self.requests, self.characters, now)
-        minutes = max(now - bucket.time, 0.0) / MINUTE
-        bucket.requests = min(bucket.requests + minutes * self.requests, self.requests)
-        bucket.characters = min(bucket.characters + minutes * self.characters, self.characters)
-        bucket.time = now
-        buckets[client] = bucket
-        if len(self._of_addresses) > MOST_ADDRESSES:
-            self._of_addresses.popitem(last=False)
-        return bucket
+    def _client(self, client: str) -> _Client:
+        return self._with_key(client) if client.startswith(KEY) else self._without_key(client)
 
 
 @lru_cache(4096)
@@ -105,8 +99,3 @@ def address_group(host: str) -> str:
     if isinstance(address, ipaddress.IPv4Address):
         return host
     return str(address.ipv4_mapped or ipaddress.ip_network((address, 64), strict=False))
-
-
-def _too_many(limit: str, seconds: float) -> HttpError:
-    wait = max(math.ceil(seconds), 1)
-    return HttpError(429, f"{limit}; try again in {wait} seconds", headers={"Retry-After": str(wait)})

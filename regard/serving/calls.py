@@ -88,7 +88,7 @@ class Server:
         text = match["key"] if match else values.get("api_key") or values.get("apiKey") or ""
         key = self.keys.check(text) if self.keys is not None and isinstance(text, str) and text else None
         if key is not None:
-            return f"{KEY}{key.id}"
+            return f"{KEY}{key.hash}"
         address = address_group(request.client.host if request.client else "")
         if self.settings.require_key:
             self.limits.take_request(address)  # guessing has its limit too

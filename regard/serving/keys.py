@@ -1,14 +1,14 @@
-"""API keys: a file with a salted hash of each, so that whoever reads the file has no key.
+"""API keys: a file with a hash of each, so that whoever reads the file has no key.
 
-A key is `regard_ID_SECRET`. The secret has 256 random bits, so one round of SHA-256 suffices: slow hashes such as
-scrypt protect passwords, which can be guessed; nobody guesses 256 bits, and each request would pay for the slowness.
+A key has 256 random bits, so one round of SHA-256 suffices, without salt: slow and salted hashes such as scrypt protect
+passwords, which can be guessed and are chosen twice; nobody guesses 256 bits, and each request would pay for the
+slowness. A key is looked up by its hash, so how long that takes tells nothing of the keys.
 """
 
 from __future__ import annotations
 
 import contextlib
 import hashlib
-import hmac
 import json
 import logging
 import os
@@ -24,26 +24,18 @@ from regard.common.atomic import atomic_file, lock_folder
 from regard.common.errors import DataError, UsageError
 from regard.common.reading import file_bytes, parse_json
 
-VERSION = 1
+VERSION = 2
 _LOG = logging.getLogger("regard.serving")
 _NAME = re.compile(r"[\w.@ -]{1,64}")
-_KEY = re.compile(r"regard_(?P<id>[0-9a-f]{12})_(?P<secret>[A-Za-z0-9_-]{43})")
-_HEX = r"^[0-9a-f]+$"
 
 
 class ApiKey(pydantic.BaseModel):
-    """A key as the file keeps it: its name, public id, salt, hash of salt and secret, and the day it was made."""
+    """A key as the file keeps it: its name, its hash, and the day it was made."""
 
     model_config = pydantic.ConfigDict(extra="forbid", strict=True, frozen=True)
     name: str = pydantic.Field(pattern=rf"^{_NAME.pattern}$")
-    id: str = pydantic.Field(pattern=_HEX, min_length=12, max_length=12)
-    salt: str = pydantic.Field(pattern=_HEX, min_length=32, max_length=32)
-    hash: str = pydantic.Field(pattern=_HEX, min_length=64, max_length=64)
+    hash: str = pydantic.Field(pattern=r"^[0-9a-f]{64}$")
     created: str = pydantic.Field(pattern=r"^\d{4}-\d\d-\d\d$")
-
-    def fits(self, secret: str) -> bool:
-        """Return whether the secret is this key's, in a time that does not depend on it."""
-        return hmac.compare_digest(self.hash, _hash(self.salt, secret))
 
 
 class _File(pydantic.BaseModel):
@@ -59,15 +51,14 @@ def add_key(path: str | Path, name: str) -> str:
     """
     if not _NAME.fullmatch(name):
         raise UsageError(f"the name {name[:80]!r}: wanted up to 64 letters, digits, spaces and . @ _ -")
-    number, secret, salt = secrets.token_hex(6), secrets.token_urlsafe(32), secrets.token_hex(16)
+    text = f"regard_{secrets.token_urlsafe(32)}"
     today = datetime.now(timezone.utc).date().isoformat()
     with _changing(path):
         keys = list_keys(path) if Path(path).exists() else ()
         if any(key.name == name for key in keys):
             raise UsageError(f"{path}: there is a key named {name!r}; revoke it first, or choose another name")
-        key = ApiKey(name=name, id=number, salt=salt, hash=_hash(salt, secret), created=today)
-        _write(path, [*keys, key])
-    return f"regard_{number}_{secret}"
+        _write(path, [*keys, ApiKey(name=name, hash=_hash(text), created=today)])
+    return text
 
 
 def revoke_key(path: str | Path, name: str) -> None:
@@ -102,27 +93,25 @@ class KeyFile:
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
-        self.problem = ""
         self._state = self._changed()
-        self._keys = {key.id: key for key in list_keys(self.path)}
+        self._keys = self._by_hash()
 
     def check(self, text: str) -> ApiKey | None:
         """Return the key that a request has sent, None if there is none such.
 
-        The file is read again if it has changed; while it is missing or damaged, the keys before are kept and `problem`
+        The file is read again if it has changed; while it is missing or damaged, the keys before are kept and the log
         says why.
         """
         if (state := self._changed()) != self._state:
             self._state = state
             try:
-                self._keys = {key.id: key for key in list_keys(self.path)}
-                self.problem = ""
+                self._keys = self._by_hash()
             except DataError as problem:
-                self.problem = str(problem)
-                _LOG.warning("the keys before it was changed are still used: %s", self.problem)
-        match = _KEY.fullmatch(text)
-        key = self._keys.get(match["id"]) if match else None  # the id is no secret
-        return key if match and key and key.fits(match["secret"]) else None
+                _LOG.warning("the keys before it was changed are still used: %s", problem)
+        return self._keys.get(_hash(text))
+
+    def _by_hash(self) -> dict[str, ApiKey]:
+        return {key.hash: key for key in list_keys(self.path)}
 
     def _changed(self) -> tuple[int, int, int]:
         try:
@@ -132,8 +121,8 @@ class KeyFile:
         return state.st_mtime_ns, state.st_size, state.st_ino
 
 
-def _hash(salt: str, secret: str) -> str:
-    return hashlib.sha256(f"{salt}:{secret}".encode()).hexdigest()
+def _hash(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _write(path: str | Path, keys: Sequence[ApiKey]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import shutil
 import threading
@@ -81,6 +82,24 @@ def serve(service: FakeService) -> Iterator[Callable[..., str]]:
 def address(serve: Callable[..., str]) -> str:
     """Return the address of a server with the settings that it has by itself."""
     return serve()
+
+
+@pytest.fixture
+def log() -> Iterator[list[str]]:
+    """Return the lines that the server writes to its log."""
+    lines: list[str] = []
+
+    class Keep(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            lines.append(record.getMessage())
+
+    logger, handler = logging.getLogger("regard.serving"), Keep()
+    level = logger.level
+    logger.addHandler(handler)
+    logger.setLevel(logging.INFO)
+    yield lines
+    logger.removeHandler(handler)
+    logger.setLevel(level)
 
 
 @pytest.fixture(scope="session")

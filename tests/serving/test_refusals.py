@@ -20,7 +20,7 @@ from fake import FakeService
 from systems import posix
 
 from regard.serving.application import create_app
-from regard.serving.keys import ApiKey
+from regard.serving.keys import VERSION, ApiKey
 from regard.serving.server_settings import ServerSettings
 from regard.serving.serving_process import server_config
 from regard.serving.supervisor import listen
@@ -56,8 +56,8 @@ def seen(answer: httpx.Response) -> dict[str, Any]:
 
 async def answers(folder: Path) -> list[dict[str, Any]]:
     """Send all requests: those of a connection to a server, the others to an application."""
-    key = ApiKey(name="a", id="0" * 12, salt="0" * 32, hash="0" * 64, created="2026-01-01")
-    (keys := folder / "keys.json").write_text(json.dumps({"version": 1, "keys": [key.model_dump()]}))
+    key = ApiKey(name="a", hash="0" * 64, created="2026-01-01")
+    (keys := folder / "keys.json").write_text(json.dumps({"version": VERSION, "keys": [key.model_dump()]}))
     settings = ServerSettings(deadline=0.5)
     app, listener = create_app(FakeService(), settings), listen("127.0.0.1", 0)
     server = uvicorn.Server(server_config(app, settings))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -24,34 +23,28 @@ def file(tmp_path: Path) -> Path:
 
 
 def test_a_key_fits_and_no_other(file: Path) -> None:
-    one, two = add_key(file, "one"), add_key(file, "two")
+    """The file has neither key, and after a change only the keys that it has then."""
+    one = add_key(file, "one")
     keys = KeyFile(file)
+    two = add_key(file, "two")
     assert [key.name for key in list_keys(file)] == ["one", "two"]
-    assert [keys.check(text) and keys.check(text).name for text in (one, two)] == ["one", "two"]  # type: ignore[union-attr]
-    swapped = one[:20] + two[20:]
+    assert [key and key.name for key in map(keys.check, (one, two))] == ["one", "two"]
+    assert not [key for key in (one, two) if key.removeprefix("regard_") in file.read_text()]
+    assert not list(file.parent.glob("*.partial"))
     for wrong in (
         "",
         "any",
         one[:-1],
         one + "x",
         one.upper(),
-        swapped,
-        "regard_" + "0" * 12 + "_" + "A" * 43,
+        one[:20] + two[20:],
         "키",
         one + "\n",
+        list_keys(file)[0].hash,
     ):
         assert keys.check(wrong) is None
-
-
-def test_the_file_has_hashes_alone(file: Path) -> None:
-    key = add_key(file, "one")
-    content = file.read_text()
-    assert key.split("_", 2)[2] not in content
-    assert {entry["salt"] for entry in json.loads(content)["keys"]} != {""}
-    add_key(file, "two")
-    first, second = list_keys(file)
-    assert first.salt != second.salt
-    assert not list(file.parent.glob("*.partial"))
+    revoke_key(file, "one")
+    assert (keys.check(one), keys.check(two)) == (None, *list_keys(file))
 
 
 @posix
@@ -71,36 +64,26 @@ def test_only_its_owner_may_read_the_file(file: Path) -> None:
     assert file.stat().st_mode & 0o777 == 0o600
 
 
-def test_a_revoked_key_is_refused_at_once(file: Path) -> None:
-    one = add_key(file, "one")
-    keys = KeyFile(file)
-    two = add_key(file, "two")
-    assert keys.check(two) is not None
-    revoke_key(file, "one")
-    assert keys.check(one) is None
-    assert [key.name for key in list_keys(file)] == ["two"]
-
-
-def test_a_damaged_file_keeps_the_keys_before_and_says_so(file: Path) -> None:
+def test_a_damaged_file_keeps_the_keys_before_and_says_so(file: Path, log: list[str]) -> None:
     one = add_key(file, "one")
     keys, whole = KeyFile(file), file.read_bytes()
-    for damage in (b"", b"{", b'{"version": 2, "keys": []}'):
+    for damage in (b"", b"{", b'{"version": 1, "keys": []}'):
         file.write_bytes(damage)
         assert keys.check(one) is not None
-        assert str(file) in keys.problem
+        assert str(file) in log[-1]
     file.unlink()
     assert keys.check(one) is not None
     file.write_bytes(whole)
     assert keys.check(one) is not None
-    assert keys.problem == ""
+    assert len(log) == 4, "none of the whole file"
 
 
 @pytest.mark.parametrize(
     ("content", "sentence"),
     [
         ("[]", "damaged, or not a file of keys"),
-        ('{"version": 1, "keys": [{"name": "x"}]}', r"damaged.*keys\.0\.id"),
-        ('{"version": 1, "keys": [], "more": 1}', "damaged.*more"),
+        ('{"version": 2, "keys": [{"name": "x"}]}', r"damaged.*keys\.0\.hash"),
+        ('{"version": 2, "keys": [], "more": 1}', "damaged.*more"),
         ('{"version": 7, "keys": []}', "of version 7"),
         ("\xff", "damaged"),
         ("[" * 100_000, "nested"),
@@ -114,20 +97,21 @@ def test_damage_is_one_sentence(file: Path, content: str, sentence: str) -> None
 
 def test_names_and_missing_files(file: Path) -> None:
     add_key(file, "one")
-    with pytest.raises(UsageError, match="there is a key named 'one'"):
-        add_key(file, "one")
     for name in ("", "a\nb", "x" * 65, "a/b"):
         with pytest.raises(UsageError, match="wanted up to 64 letters"):
             add_key(file, name)
-    with pytest.raises(UsageError, match="there are: one"):
-        revoke_key(file, "two")
+    for change, name, sentence in (
+        (add_key, "one", "there is a key named 'one'"),
+        (revoke_key, "two", "there are: one"),
+    ):
+        with pytest.raises(UsageError, match=sentence):
+            change(file, name)
     with pytest.raises(DataError, match="cannot be read"):
         KeyFile(file.with_name("none"))
     with pytest.raises(DataError, match="cannot be written"):
         add_key(file.parent / "none" / "keys", "one")
     with pytest.raises(ConfigurationError, match="nobody would have a key"):
         ServerSettings.parse({"require_key": True}, "serve.toml")
-    assert ServerSettings.parse({"hosts": ["a"], "cors_origins": []}, "serve.toml").hosts == ("a",)
 
 
 def test_keys_come_in_headers_and_parameters(make_ask: Callable[..., Ask], file: Path) -> None:
@@ -142,12 +126,9 @@ def test_keys_come_in_headers_and_parameters(make_ask: Callable[..., Ask], file:
     ):
         assert ask("/translate", **where).status_code == 200
     for wrong in (None, "", "x", 5, [key]):
-        answer = ask("/translate", json={**HELLO, "api_key": wrong})
-        assert (answer.status_code, list(answer.json())) == (403, ["error"])
-    assert ask("/v1/models", "GET").json()["status"] == 403
+        assert ask("/translate", json={**HELLO, "api_key": wrong}).status_code == 403
     assert ask("/v1/models", "GET", headers={"Authorization": f"Bearer {key}"}).status_code == 200
-    assert "message" in ask("/v2/languages", "GET").json()
-    assert ask("/languages", "GET").status_code == 200
+    assert [ask(path, "GET").status_code for path in ("/v1/models", "/v2/languages", "/languages")] == [403, 403, 200]
 
 
 def test_without_require_key_other_keys_are_passed_over(make_ask: Callable[..., Ask], file: Path) -> None:

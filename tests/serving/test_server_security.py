@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import httpx
 import pytest
@@ -18,24 +17,6 @@ from regard.serving.security import RequestLog
 from regard.serving.server_settings import ServerSettings
 
 HELLO = {"q": "hello", "source": "en", "target": "ko"}
-
-
-@pytest.fixture
-def log() -> Iterator[list[str]]:
-    """Return the lines that the server writes to its log."""
-    lines: list[str] = []
-
-    class Keep(logging.Handler):
-        def emit(self, record: logging.LogRecord) -> None:
-            lines.append(record.getMessage())
-
-    logger, handler = logging.getLogger("regard.serving"), Keep()
-    level = logger.level
-    logger.addHandler(handler)
-    logger.setLevel(logging.INFO)
-    yield lines
-    logger.removeHandler(handler)
-    logger.setLevel(level)
 
 
 def test_hosts_that_settings_name(make_ask: Callable[..., Ask]) -> None:

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Callable
 from typing import Any
 
 import uvicorn
 from starlette.types import Message, Receive, Scope, Send
 
 from regard.serving.limits import address_group
+from regard.serving.server_settings import ServerSettings
 
 HEAD_SECONDS = 10.0
 
@@ -53,32 +53,30 @@ class _Together:
 
 
 class Connection(asyncio.Protocol):
-    """A connection that hands everything to uvicorn's protocol, and has a time for heads and one for reading answers.
+    """A connection that hands everything to uvicorn's protocol, and notes whenever it waits for its client.
 
-    It waits for its client while no request is open, while the application awaits the rest of a body, and while a part
-    of an answer is unsent. Requests that are open when it is lost are cancelled.
+    That is to ask while no request is open, to send while the application awaits the rest of a body, and to read while
+    a part of an answer is unsent. Requests that are open when it is lost are cancelled.
     """
 
     def __init__(self, protocol: Any, connections: Connections) -> None:
         self._protocol, self._connections = protocol, connections
         self._app, protocol.app = protocol.app, self._serve
-        self._timers = dict[str, asyncio.TimerHandle]()
         self._requests = set[asyncio.Task[Any]]()
         self._is_body_awaited = self._is_answer_unread = self._is_lost = False
+        self._awaited = ""
+        self._timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         self.transport = _Together(transport)
         self.host = str((transport.get_extra_info("peername") or ("",))[0])
         transport.set_write_buffer_limits(0)  # whatever is unsent pauses the writer: of an answer, one piece waits here
         self._protocol.connection_made(self.transport)
-        self._start("head", HEAD_SECONDS, self.transport.close)
         self._connections.add(self)
         self._note()
 
     def data_received(self, data: bytes) -> None:
         self._protocol.data_received(data)
-        if not self._requests:
-            self._start("head", HEAD_SECONDS, self.transport.close)
 
     def eof_received(self) -> None:
         self._protocol.eof_received()
@@ -86,22 +84,18 @@ class Connection(asyncio.Protocol):
     def pause_writing(self) -> None:
         self._protocol.pause_writing()
         self._is_answer_unread = True
-        self._start("read", self._connections.write_seconds, self.transport.abort)
         self._note()
 
     def resume_writing(self) -> None:
         self._protocol.resume_writing()
         self._is_answer_unread = False
-        self._stop("read")
-        self._connections.note(self, is_waiting=False)  # it has read: if it waits, then from now on
         self._note()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._is_lost = True
-        self._stop("head")
-        self._stop("read")
         self._protocol.connection_lost(exc)
         self._connections.remove(self)
+        self._note()
         for request in self._requests:
             request.cancel()
 
@@ -115,12 +109,11 @@ class Connection(asyncio.Protocol):
             self._note()
             message = await receive()
             is_whole = not message.get("more_body")
-            self._is_body_awaited = False
+            self._is_body_awaited = not is_whole
             self._note()
             return message
 
         task: Any = asyncio.current_task()
-        self._stop("head")
         self._requests.add(task)
         self._note()
         try:
@@ -135,16 +128,27 @@ class Connection(asyncio.Protocol):
             self._note()
 
     def _note(self) -> None:
-        is_waiting = self._is_answer_unread or self._is_body_awaited or not self._requests
-        self._connections.note(self, is_waiting and not self._is_lost)
+        awaited = self._what_is_awaited()
+        if awaited == self._awaited:
+            return
+        self._awaited = awaited
+        if self._timer is not None:
+            self._timer.cancel()
+        seconds = {"read": self._connections.write_seconds, "ask": HEAD_SECONDS}.get(awaited)
+        self._timer = None
+        if seconds is not None:
+            self._timer = asyncio.get_running_loop().call_later(seconds, self.transport.abort)
+        self._connections.note(self, is_waiting=awaited != "")
 
-    def _start(self, name: str, seconds: float, end: Callable[[], None]) -> None:
-        if name not in self._timers:
-            self._timers[name] = asyncio.get_running_loop().call_later(seconds, end)
-
-    def _stop(self, name: str) -> None:
-        if timer := self._timers.pop(name, None):
-            timer.cancel()
+    def _what_is_awaited(self) -> str:
+        """Return what the client is to do; nothing if it waits for the server. A body has the time of its request."""
+        if self._is_lost:
+            return ""
+        if self._is_answer_unread:
+            return "read"
+        if self._is_body_awaited:
+            return "send"
+        return "" if self._requests else "ask"
 
 
 _Order = dict[Connection, None]
@@ -153,14 +157,12 @@ _Order = dict[Connection, None]
 class Connections:
     """All connections, and those that wait for their clients, longest first; of too many the first end.
 
-    `most`: of all; `of_address`: of those of an address that wait, unless it is `exempt`, as a proxy is;
-    `write_seconds`: in which a client has to read a piece of an answer.
+    There may be `most` in all, and of those of an address that is no proxy `waiting_connections` may wait.
     """
 
-    def __init__(
-        self, most: int, of_address: int, exempt: Callable[[str], bool] = lambda _: False, write_seconds: float = 20.0
-    ) -> None:
-        self.most, self.of_address, self._exempt, self.write_seconds = most, of_address, exempt, write_seconds
+    def __init__(self, most: int, settings: ServerSettings) -> None:
+        self.most, self._settings = most, settings
+        self.write_seconds = settings.write_timeout
         self._open = set[Connection]()
         self._waiting, self._waiting_of = _Order(), defaultdict[str, _Order](_Order)
 
@@ -177,19 +179,17 @@ class Connections:
             self._end(next(iter(self._waiting)))
 
     def note(self, connection: Connection, is_waiting: bool) -> None:
-        """Note whether a connection waits; of too many of an address, end the one that has waited longest."""
+        """Note whether a connection waits from now on; of too many of an address, end the one that waits longest."""
         address = address_group(connection.host)
-        own = self._waiting_of[address]
-        if is_waiting:
-            self._waiting.setdefault(connection)
-            own.setdefault(connection)
-        else:
-            self._waiting.pop(connection, None)
-            own.pop(connection, None)
-        if not own:
+        of_address = self._waiting_of[address]
+        for order in (self._waiting, of_address):
+            order.pop(connection, None)
+            if is_waiting:
+                order[connection] = None
+        if not of_address:
             del self._waiting_of[address]
-        elif len(own) > self.of_address and not self._exempt(connection.host):
-            self._end(next(iter(own)))
+        elif len(of_address) > self._settings.waiting_connections and not self._settings.is_proxy(connection.host):
+            self._end(next(iter(of_address)))
 
     def remove(self, connection: Connection) -> None:
         """Note that a connection is closed."""

@@ -173,13 +173,12 @@ def server_config(app: Any, settings: ServerSettings) -> uvicorn.Config:
         server_header=False,
         proxy_headers=False,  # the application has the middleware for them: by itself uvicorn believes this machine
         backlog=_ACCEPTED,
-        timeout_keep_alive=30,
+        timeout_keep_alive=60,  # never reached: a client that does not ask has the time of a head
         timeout_graceful_shutdown=math.ceil(settings.deadline) + 1,
         limit_concurrency=2 * CONNECTIONS,  # never reached: those that wait end before
         h11_max_incomplete_event_size=HEAD_BYTES,
     )
-    most, of_address = _most_connections(), settings.waiting_connections
-    Connections(most, of_address, settings.is_proxy, settings.write_timeout).attach(config)
+    Connections(_most_connections(), settings).attach(config)
     return config
 
 

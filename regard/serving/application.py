@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import hashlib
 from collections.abc import Callable
 from functools import cache
@@ -19,7 +18,8 @@ from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 from regard.common.errors import RegardError
 from regard.common.version import __version__
 from regard.serving.answers import AnswersInPieces
-from regard.serving.calls import REQUEST_ID, CallTable, Server
+from regard.serving.calls import REQUEST_ID, Server
+from regard.serving.deaths import CallTable
 from regard.serving.deepl import deepl
 from regard.serving.endpoints import own_endpoints
 from regard.serving.fair_starts import FairStarts
@@ -106,33 +106,29 @@ def _add_page(app: FastAPI) -> None:
     @app.api_route("/", methods=["GET", "HEAD"], include_in_schema=False)
     async def front(request: Request) -> Response:
         """Send the page that translates."""
-        forms, headers = _page()
+        html, headers = _page()
         if headers["ETag"] in request.headers.get("if-none-match", ""):
             return Response(status_code=304, headers=headers)
-        encoding = "gzip" if "gzip" in request.headers.get("accept-encoding", "") else ""
-        encoded = {"Content-Encoding": encoding} if encoding else {}
-        return Response(forms[encoding], headers=headers | encoded, media_type="text/html; charset=utf-8")
+        return Response(html, headers=headers, media_type="text/html; charset=utf-8")
 
 
 @cache
-def _page() -> tuple[dict[str, bytes], dict[str, str]]:
-    """Return the page, as it is and compressed, and its headers.
+def _page() -> tuple[str, dict[str, str]]:
+    """Return the page and its headers.
 
     It is made when it is first asked for, since a server has to start at once.
     """
     from regard.serving.page import render_server_page
 
     page = render_server_page()
-    content = page.html.encode()
     headers = {
         "Content-Security-Policy": page.policy,
-        "Vary": "Accept-Encoding",
         "Cache-Control": "no-cache",
-        "ETag": f'"{hashlib.sha256(content).hexdigest()[:32]}"',
+        "ETag": f'"{hashlib.sha256(page.html.encode()).hexdigest()[:32]}"',
         "Cross-Origin-Opener-Policy": "same-origin",
         "Permissions-Policy": "camera=(), microphone=(), geolocation=()",
     }
-    return {"": content, "gzip": gzip.compress(content)}, headers
+    return page.html, headers
 
 
 async def _spec(request: Request) -> Response:

@@ -12,13 +12,14 @@ import re
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Generic, Protocol
+from typing import Any, Generic
 
 import anyio
 from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
+from regard.serving.deaths import DIGEST_BYTES, CallTable
 from regard.serving.http_errors import HttpError, bad_request, json_response
 from regard.serving.keys import KeyFile
 from regard.serving.limits import KEY, Limits, address_group
@@ -33,25 +34,7 @@ from regard.serving.service import DeadlineExceeded, SearchRequest, ServedText, 
 from regard.serving.texts import translate_texts
 from regard.text.text_format import PLAIN, TextFormat
 
-
-class CallTable(Protocol):
-    """The calls that are open; it outlives the process, and refuses those that have brought it down too often."""
-
-    def is_suspect(self, digest: bytes) -> bool:
-        """Return whether a call will be refused if the process ends once more while it is open."""
-
-    def begin(self, digest: bytes) -> None:
-        """Note that a call is open. Raises RegardError if it is refused."""
-
-    def blame(self, digest: bytes) -> None:
-        """Count a death of another process for an open call."""
-
-    def end(self, digest: bytes, completed: bool) -> None:
-        """Note that a call is open no longer; `completed`: the models have answered it."""
-
-
 LOG = logging.getLogger("regard.serving")
-DIGEST_BYTES = 16
 REQUEST_ID = "regard.request_id"
 """Key of a request's id in the scope of ASGI."""
 AT_END = "regard.at_end"

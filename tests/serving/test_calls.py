@@ -22,7 +22,7 @@ from regard.serving.server_settings import ServerSettings
 HELLO = {"text": "hello", "source": "en", "target": "ko"}
 
 
-class Table:
+class Table(CallTable):
     """Notes what begins and ends, and refuses calls that it is told to refuse."""
 
     def __init__(self) -> None:

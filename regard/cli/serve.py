@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import signal
 import sys
 import tempfile
@@ -13,6 +12,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
+import pydantic
 import typer
 
 from regard.cli import options
@@ -92,8 +92,8 @@ def serve(
     limits = {"char_limit": char_limit, "answer_limit": answer_limit, "deadline": deadline}
     rates = {"requests_per_minute": requests_per_minute, "characters_per_minute": characters_per_minute}
     switches = {"require_key": require_key, "page": page, "metrics": metrics, "log_texts": log_texts}
-    lists = {"cors_origins": tuple(cors or ()), "hosts": tuple(allow_host or _names_of(host))}
-    lists |= {"trusted_proxies": tuple(trusted_proxy or ()), "keep": options.kept_patterns(keep or ())}
+    lists: dict[str, Any] = {"cors_origins": cors or (), "hosts": allow_host or _names_of(host)}
+    lists |= {"trusted_proxies": trusted_proxy or (), "keep": options.kept_patterns(keep or ())}
     rest = {"key_file": str(keys or ""), "metrics_token": os.environ.get("REGARD_METRICS_TOKEN", "")}
     if host not in LOOPBACK and not require_key:
         warn(f"anybody who reaches {host} may use this server; `require_key=True` asks for keys")
@@ -140,12 +140,10 @@ def _serve_here(configuration: Mapping[str, Any], address: tuple[str, int], max_
 
 def _size(text: str) -> int:
     """Return bytes, from a text such as 2GB or 500MiB. Raises UsageError."""
-    match = re.fullmatch(r"(?P<count>[0-9]+(?:\.[0-9]+)?) ?(?:(?P<unit>[KMGT])(?P<binary>I?))?B?", text.upper())
-    if match is None:
-        raise UsageError(f"--max-memory {text}: wanted a size such as 2GB or 500MiB")
-    power = 1 + "KMGT".index(match["unit"]) if match["unit"] else 0
-    unit: int = (1024 if match["binary"] else 1000) ** power
-    return round(float(match["count"]) * unit)
+    try:
+        return pydantic.TypeAdapter(pydantic.ByteSize).validate_python(text)
+    except pydantic.ValidationError:
+        raise UsageError(f"--max-memory {text}: wanted a size such as 2GB or 500MiB") from None
 
 
 def _serve_on_cluster(
@@ -179,8 +177,8 @@ KeyName = Annotated[str, typer.Argument(help="Name of the key, such as that of i
 def add(file: KeyFileArgument, name: KeyName, debug: options.Debug = False) -> None:
     """Make a key, add its hash to the file, and print the key, this once."""
     setup_process(None, False, debug)
-    with needs_extra("serve", "the server", PACKAGES):
-        from regard.serving.keys import add_key
+    from regard.serving.keys import add_key
+
     typer.echo(add_key(file, name))
 
 
@@ -188,8 +186,8 @@ def add(file: KeyFileArgument, name: KeyName, debug: options.Debug = False) -> N
 def list_(file: KeyFileArgument, debug: options.Debug = False) -> None:
     """Print names and dates of the keys."""
     setup_process(None, False, debug)
-    with needs_extra("serve", "the server", PACKAGES):
-        from regard.serving.keys import list_keys
+    from regard.serving.keys import list_keys
+
     for key in list_keys(file):
         typer.echo(f"{key.name}\t{key.created}")
 
@@ -198,8 +196,8 @@ def list_(file: KeyFileArgument, debug: options.Debug = False) -> None:
 def revoke(file: KeyFileArgument, name: KeyName, debug: options.Debug = False) -> None:
     """Take a key out of the file; a server that runs notices."""
     setup_process(None, False, debug)
-    with needs_extra("serve", "the server", PACKAGES):
-        from regard.serving.keys import revoke_key
+    from regard.serving.keys import revoke_key
+
     revoke_key(file, name)
 
 

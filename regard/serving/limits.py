@@ -24,7 +24,7 @@ KEY = "key "
 
 
 class TokenBucket:
-    """What a client has left of `size` requests or characters, which come back within a minute; 0: no limit."""
+    """Requests or characters that a client has left of `size`, and that come back within a minute; 0: no limit."""
 
     def __init__(self, size: int, unit: str, now: float) -> None:
         self.size, self.unit = size, unit

@@ -41,7 +41,7 @@ _HOST = re.compile(r"(?P<name>\[[0-9A-Fa-f:.]+\]|[^:/@\s]+)(?::[0-9]{1,5})?")
 
 
 class HeadCheck:
-    """What is refused by the head of a request alone."""
+    """Reasons to refuse a request by its head alone."""
 
     def __init__(self, settings: ServerSettings) -> None:
         self.hosts = {host.lower().strip("[]") for host in settings.hosts}

@@ -144,7 +144,8 @@ def parse_json_object(body: bytes, kind: type[Parameters], most: int) -> dict[st
             raise bad_request(f"a text has half of a character, {half[0].decode()}, which UTF-8 cannot hold") from None
         message = str(problem).removeprefix("JSON is malformed: ")
         raise bad_request(f"no valid JSON: {message[0].lower()}{message[1:]}") from None
-    return {name: value for name in values.__struct_fields__ if (value := getattr(values, name)) is not msgspec.UNSET}
+    present: dict[str, Any] = msgspec.to_builtins(values)
+    return present
 
 
 @lru_cache

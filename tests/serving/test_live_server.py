@@ -105,6 +105,7 @@ def test_an_answer_that_nobody_reads_ends(
         connection.sendall(head("/v1/translate", f"Content-Length: {len(asked)}") + asked)
         wait_until(lambda: lost, "the server ends the connection")
         answer = received(connection)
+    wait_until(lambda: not lost[0]._connections._waiting, "nothing is kept of it")
     assert answer.startswith(b"HTTP/1.1 200")
     assert len(answer) < int(answer.lower().partition(b"content-length: ")[2].partition(b"\r\n")[0])
 
@@ -223,36 +224,12 @@ def test_words_are_sent_as_they_come(address: str, service: FakeService) -> None
         assert "event: result" in list(lines)
 
 
-def test_no_answers_are_mixed_up(address: str) -> None:
-    limits = httpx.Limits(max_connections=32)
-    with httpx.Client(base_url=address, limits=limits, timeout=60) as client, ThreadPoolExecutor(32) as pool:
-
-        def ask(number: int) -> bool:
-            texts = [f"text {number} of {index}. More\n" for index in range(5)]
-            answer = client.post("/translate", json={**HELLO, "q": texts})
-            return answer.json() == {"translatedText": [text.upper() for text in texts]}
-
-        assert all(pool.map(ask, range(200)))
-
-
 @pytest.mark.parametrize("body", [b"2\r\n{}\r\n0\r\n\r\n", b"zz", b""])
-@pytest.mark.parametrize("length", [0, 10**6])
-def test_a_body_of_two_lengths_is_refused_and_the_last(serve: Callable[..., str], body: bytes, length: int) -> None:
+def test_a_body_of_two_lengths_is_refused_and_the_last(serve: Callable[..., str], body: bytes) -> None:
     """At once, whatever comes of the body."""
     with connect(serve(deadline=3600)) as connection:
-        connection.sendall(head("/translate", f"Content-Length: {length}", "Transfer-Encoding: chunked") + body)
-        answer = received(connection)  # up to the end of the connection
-        assert answer.startswith(b"HTTP/1.1 400")
-        assert b"connection: close" in answer.lower()
-
-
-@pytest.mark.parametrize("path", ["/translate", "/health", "/nowhere"])
-@pytest.mark.parametrize("body", [b"{}", b"2\n{}\n0\n\n", b"2\r\n{}\r\n{}", b"f" * 21 + b"\r\n"])
-def test_bad_chunks_are_waited_for_until_the_deadline(serve: Callable[..., str], path: str, body: bytes) -> None:
-    """Most end the connection at once, as does an answer that needs no body."""
-    with connect(serve(deadline=0.3)) as connection:
-        connection.sendall(head(path, "Transfer-Encoding: chunked") + body)
-        assert connection.recv(10) == b"HTTP/1.1 4"
+        connection.sendall(head("/translate", "Content-Length: 9", "Transfer-Encoding: chunked") + body)
+        assert received(connection).startswith(b"HTTP/1.1 400")  # up to the end of the connection
 
 
 def test_chunks_may_come_byte_by_byte(address: str) -> None:
@@ -265,30 +242,18 @@ def test_chunks_may_come_byte_by_byte(address: str) -> None:
     assert json.loads(answer.partition(b"\r\n\r\n")[2]) == {"translatedText": "A"}
 
 
-@pytest.mark.parametrize(
-    ("size", "status"), [(200_000, b"200"), (263_000, b"431"), (300_000, b"431"), (2_000_000, b"400")]
-)
-@pytest.mark.parametrize("large", ["value", "target", "names"])
-def test_large_heads_are_refused(address: str, large: str, size: int, status: bytes) -> None:
-    """Also one that arrives whole; of those that are larger still the end is not waited for."""
-    target = b"/health?" + b"a" * size if large == "target" else b"/health"
-    fields = {"value": [b"X: " + b"a" * size], "names": [b"X: a"] * (size // 6)}.get(large, [])
-    lines = [b"GET " + target + b" HTTP/1.1", b"Host: localhost", b"Connection: close", *fields, b"", b""]
+def test_the_end_of_a_huge_head_is_not_waited_for(address: str) -> None:
     with connect(address) as connection:
         with contextlib.suppress(ConnectionError):  # the server has closed it
-            connection.sendall(b"\r\n".join(lines))
-        answer = received(connection)
-    assert answer[9:12] == status or (status == b"400" and not answer)  # a reset may overtake the answer
-
-
-def pipelined(path: str, count: int) -> bytes:
-    return f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode() * count
+            connection.sendall(b"GET /health HTTP/1.1\r\nX: " + b"a" * 2_000_000)
+        assert received(connection)[9:12] in (b"400", b"")  # a reset may overtake the answer
 
 
 def test_requests_that_are_sent_at_once_are_all_answered(address: str) -> None:
+    asked = b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n"
     last = b"GET /languages HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
     with connect(address) as connection:
-        connection.sendall(pipelined("/health", 30) + last)
+        connection.sendall(30 * asked + last)
         answers = received(connection).split(b"HTTP/1.1 200 OK")[1:]
     assert len(answers) == 31
     assert [answer.endswith(b'{"status":"ok"}') for answer in answers] == [True] * 30 + [False]

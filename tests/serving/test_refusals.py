@@ -58,9 +58,9 @@ async def answers(folder: Path) -> list[dict[str, Any]]:
     """Send all requests: those of a connection to a server, the others to an application."""
     key = ApiKey(name="a", hash="0" * 64, created="2026-01-01")
     (keys := folder / "keys.json").write_text(json.dumps({"version": VERSION, "keys": [key.model_dump()]}))
-    settings = ServerSettings(deadline=0.5)
-    app, listener = create_app(FakeService(), settings), listen("127.0.0.1", 0)
-    server = uvicorn.Server(server_config(app, settings))
+    settings, listener = ServerSettings(deadline=0.5), listen("127.0.0.1", 0)
+    server = uvicorn.Server(server_config(create_app(FakeService(), settings), settings))
+    app = create_app(FakeService(), ServerSettings())
     running = asyncio.create_task(server.serve([listener]))
     found = list[httpx.Response]()
     for case in cases():

@@ -45,19 +45,17 @@ def create_app(
     service: Models,
     settings: ServerSettings,
     *,
-    queue_depth: Callable[[], float] | None = None,
     lifespan: Callable[[FastAPI], Any] | None = None,
     calls: CallTable | None = None,
 ) -> FastAPI:
     """Return the application that serves the models of `service`.
 
-    `queue_depth`: how many lines wait, for the metrics; `calls`: the table in which open calls are noted. Limits and
-    counters live in this process: run one of it. Raises ConfigurationError for contradictory settings, DataError if the
-    file of keys is unusable.
+    `calls`: the table in which open calls are noted. Limits and counters live in this process: run one of it. Raises
+    ConfigurationError for contradictory settings, DataError if the file of keys is unusable.
     """
     limits = Limits(settings.requests_per_minute, settings.characters_per_minute, settings.character_quota)
     keys = KeyFile(settings.key_file) if settings.key_file else None
-    metrics = Metrics(queue_depth) if settings.metrics else None
+    metrics = Metrics(service) if settings.metrics else None
     server = Server(service, settings, limits, keys, metrics, calls)
     app = DescribedApp(
         title="Regard",

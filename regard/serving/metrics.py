@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disable_created_metrics, generate_latest
 
+from regard.serving.models import Models
 from regard.serving.service import ServedText
 
 _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0, 40.0)
 
 
 class Metrics:
-    """Counters of requests and texts; `queue_depth` returns how many lines are waiting, if that is known."""
+    """Counters of requests and texts, and the lines that wait for the models of `service`."""
 
-    def __init__(self, queue_depth: Callable[[], float] | None = None) -> None:
+    def __init__(self, service: Models) -> None:
         # The series `*_created` double the number of series and say little.
         disable_created_metrics()  # type: ignore[no-untyped-call]
         self.registry = CollectorRegistry()
@@ -27,9 +28,8 @@ class Metrics:
             registry=self.registry,
         )
         self.in_flight = Gauge("regard_requests_in_flight", "Requests being answered", registry=self.registry)
-        if queue_depth is not None:
-            depth = Gauge("regard_queue_depth", "Lines that wait for a model", registry=self.registry)
-            depth.set_function(queue_depth)
+        depth = Gauge("regard_queue_depth", "Lines that wait for a model", registry=self.registry)
+        depth.set_function(lambda: sum(lines for lines, _ in service.backlog.values()))
         self._texts = self._counter("texts", "Texts translated", "source", "target")
         self._characters = self._counter("characters", "Characters of translated texts", "source", "target")
         self._tokens = self._counter("tokens", "Tokens of translations", "source", "target")

@@ -71,10 +71,7 @@ async def serve(configuration: Mapping[str, Any], report: Report) -> None:
         pytorch.open,
         calls.with_name("descriptions"),
     )
-    table = CallTable(calls)
-    app = create_app(
-        service, settings, queue_depth=lambda: sum(lines for lines, _ in service.backlog.values()), calls=table
-    )
+    app = create_app(service, settings, calls=CallTable(calls))
     server = Server(server_config(app, settings), service, report)
     loop = asyncio.get_running_loop()
     loop.set_exception_handler(_RareErrors())

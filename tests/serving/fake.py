@@ -62,6 +62,7 @@ class FakeService:
 
     models: Mapping[str, ServedModel] = field(default_factory=lambda: {model.name: model for model in MODELS})
     is_ready: bool = True
+    backlog: dict[str, tuple[int, int]] = field(default_factory=dict)
     calls: list[tuple[str, list[str], SearchRequest, float]] = field(default_factory=list)
     explanations: list[tuple[str, str, ExplanationRequest]] = field(default_factory=list)
     cancelled: list[str] = field(default_factory=list)

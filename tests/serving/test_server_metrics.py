@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 
-import httpx
-import pytest
 from fake import Ask, FakeService
 from prometheus_client.parser import text_string_to_metric_families
-
-from regard.serving.application import create_app
-from regard.serving.server_settings import ServerSettings
 
 SECRET = "very-secret-text"
 
@@ -66,12 +60,8 @@ def test_counts(make_ask: Callable[..., Ask]) -> None:
     assert table["regard_requests_in_flight"] == {(): 1}  # the request for the metrics
 
 
-@pytest.mark.parametrize("depth", [0.0, 12.0])
-def test_the_depth_of_the_queue_is_the_services(depth: float) -> None:
-    app = create_app(FakeService(), ServerSettings(metrics=True), queue_depth=lambda: depth)
-
-    async def get() -> str:
-        async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://localhost") as client:
-            return (await client.get("/metrics")).text
-
-    assert samples(asyncio.run(get()))["regard_queue_depth"] == {(): depth}
+def test_the_depth_of_the_queue_is_that_of_all_models(make_ask: Callable[..., Ask], service: FakeService) -> None:
+    ask = make_ask(metrics=True)
+    assert samples(ask("/metrics", "GET").text)["regard_queue_depth"] == {(): 0}
+    service.backlog = {"a": (5, 100), "b": (7, 200)}
+    assert samples(ask("/metrics", "GET").text)["regard_queue_depth"] == {(): 12}

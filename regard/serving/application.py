@@ -23,7 +23,7 @@ from regard.serving.deaths import CallTable
 from regard.serving.deepl import deepl
 from regard.serving.endpoints import own_endpoints
 from regard.serving.fair_starts import FairStarts
-from regard.serving.http_errors import HttpError, error_response, json_response
+from regard.serving.http_errors import HttpError, error_response
 from regard.serving.keys import KeyFile
 from regard.serving.libretranslate import libretranslate
 from regard.serving.limits import Limits
@@ -61,8 +61,11 @@ def create_app(
         title="Regard",
         description=DESCRIPTION,
         version=__version__,
-        openapi_url=None,  # /spec is its address; the pages /docs and /redoc would load scripts from elsewhere
+        openapi_url="/spec",
+        docs_url=None,  # pages that load scripts from elsewhere
+        redoc_url=None,
         redirect_slashes=False,
+        exception_handlers={RegardError: _answer, HTTPException: _answer},
         lifespan=lifespan,
         telemetry=_QUIET,  # texts would be in it
     )
@@ -70,9 +73,6 @@ def create_app(
         app.include_router(router)
     if settings.page:
         _add_page(app)
-    app.get("/spec", include_in_schema=False)(_spec)
-    app.add_exception_handler(RegardError, _answer)
-    app.add_exception_handler(HTTPException, _answer)
     _add_middlewares(app, settings, metrics)
     return app
 
@@ -127,11 +127,6 @@ def _page() -> tuple[str, dict[str, str]]:
         "Permissions-Policy": "camera=(), microphone=(), geolocation=()",
     }
     return page.html, headers
-
-
-async def _spec(request: Request) -> Response:
-    """Describe all endpoints by OpenAPI."""
-    return json_response(request.app.openapi())
 
 
 async def _answer(request: Request, problem: Exception) -> Response:

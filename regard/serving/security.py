@@ -139,7 +139,7 @@ class RequestLog:
             self.metrics.count_request(route, method, status, seconds)
 
     def _log_exception(self, request_id: str, problem: Exception) -> None:
-        frames = "".join(traceback.format_tb(problem.__traceback__)[-_FRAMES:])
+        frames = "".join(traceback.format_tb(problem.__traceback__, -_FRAMES))
         message = f": {problem}" if self.log_texts else ""
         LOG.log(logging.ERROR, "%s failed with %s%s\n%s", request_id, type(problem).__name__, message, frames)
 

@@ -22,7 +22,7 @@ import pydantic
 
 from regard.common.atomic import atomic_file, lock_folder
 from regard.common.errors import DataError, UsageError
-from regard.common.reading import file_bytes, parse_json
+from regard.common.reading import file_bytes
 
 VERSION = 2
 _LOG = logging.getLogger("regard.serving")
@@ -75,14 +75,13 @@ def list_keys(path: str | Path) -> tuple[ApiKey, ...]:
     """Read a file of keys. Raises DataError if it is missing or damaged."""
     remedy = "make it with `regard keys add`"
     try:
-        content = _File.model_validate(parse_json(file_bytes(Path(path))))
+        content = _File.model_validate_json(file_bytes(Path(path)))
     except OSError as problem:
         raise DataError(f"{path}: cannot be read ({problem.strerror}); {remedy}") from None
     except pydantic.ValidationError as problem:
-        where = ".".join(str(part) for part in problem.errors()[0]["loc"])
-        raise DataError(f"{path}: damaged, or not a file of keys (at {where or 'the top'}); {remedy}") from None
-    except ValueError as problem:
-        raise DataError(f"{path}: damaged, or not a file of keys ({problem}); {remedy}") from None
+        first = problem.errors()[0]
+        where = ".".join(map(str, first["loc"])) or "the top"
+        raise DataError(f"{path}: damaged, or not a file of keys (at {where}: {first['msg']}); {remedy}") from None
     if content.version != VERSION:
         raise DataError(f"{path}: of version {content.version}; this Regard reads version {VERSION}")
     return tuple(content.keys)

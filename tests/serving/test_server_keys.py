@@ -85,8 +85,8 @@ def test_a_damaged_file_keeps_the_keys_before_and_says_so(file: Path, log: list[
         ('{"version": 2, "keys": [{"name": "x"}]}', r"damaged.*keys\.0\.hash"),
         ('{"version": 2, "keys": [], "more": 1}', "damaged.*more"),
         ('{"version": 7, "keys": []}', "of version 7"),
-        ("\xff", "damaged"),
-        ("[" * 100_000, "nested"),
+        ("\xff", "damaged.*JSON"),
+        ("[" * 100_000, "damaged.*recursion"),
     ],
 )
 def test_damage_is_one_sentence(file: Path, content: str, sentence: str) -> None:

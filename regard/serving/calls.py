@@ -69,7 +69,7 @@ class Server:
         """
         match = _AUTHORIZATION.fullmatch(request.headers.get("authorization", ""))
         text = match["key"] if match else values.get("api_key") or values.get("apiKey") or ""
-        key = self.keys.check(text) if self.keys is not None and isinstance(text, str) and text else None
+        key = self.keys.check(str(text)) if self.keys is not None else None
         if key is not None:
             return f"{KEY}{key.hash}"
         address = address_group(request.client.host if request.client else "")

@@ -24,10 +24,14 @@ KEY = "key "
 
 
 class TokenBucket:
-    """Requests or characters that a client has left of `size`, and that come back within a minute; 0: no limit."""
+    """Requests or characters that a client has left of `size`, and that come back within a minute; 0: no limit.
+
+    `taken`: all of them so far.
+    """
 
     def __init__(self, size: int, unit: str, now: float) -> None:
         self.size, self.unit = size, unit
+        self.taken = 0
         self._left = float(size)
         self._time = now
 
@@ -36,25 +40,15 @@ class TokenBucket:
 
         Raises HttpError (429) if there is not enough.
         """
-        if not self.size:
-            return
         refilled = self._left + max(now - self._time, 0.0) / MINUTE * self.size
         self._left, self._time = min(refilled, self.size), now
         missing = min(count, self.size) - self._left
-        if missing > 0:
+        if missing > 0 and self.size:
             wait = str(max(math.ceil(missing * MINUTE / self.size), 1))
             limit = f"more than {self.size:,} {self.unit} a minute; try again in {wait} seconds"
             raise HttpError(429, limit, headers={"Retry-After": wait})
         self._left -= count
-
-
-class _Client:
-    """The buckets of a client, and the characters that it has had translated."""
-
-    def __init__(self, requests: int, characters: int, now: float) -> None:
-        self.requests = TokenBucket(requests, "requests", now)
-        self.characters = TokenBucket(characters, "characters", now)
-        self.used = 0
+        self.taken += count
 
 
 class Limits:
@@ -63,30 +57,34 @@ class Limits:
     def __init__(
         self, requests: int, characters: int, quota: int = 0, clock: Callable[[], float] = time.monotonic
     ) -> None:
+        def buckets(_: str) -> tuple[TokenBucket, TokenBucket]:
+            return TokenBucket(requests, "requests", clock()), TokenBucket(characters, "characters", clock())
+
         self.quota, self._clock = quota, clock
-        self._with_key = cache(lambda _: _Client(requests, characters, clock()))
-        self._without_key = lru_cache(MOST_ADDRESSES)(lambda _: _Client(requests, characters, clock()))
+        self._of_key = cache(buckets)
+        self._of_address = lru_cache(MOST_ADDRESSES)(buckets)
 
     def take_request(self, client: str) -> None:
         """Count a request. Raises HttpError (429) if the client has made too many."""
-        self._client(client).requests.take(1, self._clock())
+        requests, _ = self._buckets(client)
+        requests.take(1, self._clock())
 
     def take_characters(self, client: str, count: int) -> None:
         """Count the characters of a request. Raises HttpError: 429, or 456 if the quota does not suffice."""
-        state = self._client(client)
-        left = max(self.quota - state.used, 0)
+        left = max(self.quota - self.used(client), 0)
         if self.quota and count > left:
             sentence = f"the text has {count:,} characters, and {left:,} are left of this client's {self.quota:,}"
             raise HttpError(QUOTA_EXCEEDED, sentence)
-        state.characters.take(count, self._clock())
-        state.used += count
+        _, characters = self._buckets(client)
+        characters.take(count, self._clock())
 
     def used(self, client: str) -> int:
         """Return the characters that a client has had translated."""
-        return self._client(client).used
+        _, characters = self._buckets(client)
+        return characters.taken
 
-    def _client(self, client: str) -> _Client:
-        return self._with_key(client) if client.startswith(KEY) else self._without_key(client)
+    def _buckets(self, client: str) -> tuple[TokenBucket, TokenBucket]:
+        return self._of_key(client) if client.startswith(KEY) else self._of_address(client)
 
 
 @lru_cache(4096)

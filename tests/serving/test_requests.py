@@ -36,11 +36,9 @@ def test_unknown_names_are_passed_over_without_a_trace() -> None:
     ("body", "sentence"),
     [
         (b'{"q": [' + b"[]," * LARGE + b"1]}", r"`q\[0\]`: wanted a text"),
-        (b'{"q": [' + b"{}," * LARGE + b"1]}", r"`q\[0\]`: wanted a text"),
         (b'{"q": ' + b"[" * LARGE, r"`q\[0\]`: wanted a text"),
         (b'{"x": ' + b"[" * LARGE, "nested too deeply"),
         (b'{"q": [' + b"1," * LARGE + b"1]}", "`q` has more than 1,000 values"),
-        (b'{"q": ' + b"9" * LARGE + b"}", "`q`: integer value out of range"),
     ],
 )
 def test_what_is_too_much_is_not_made(body: bytes, sentence: str) -> None:

@@ -13,8 +13,8 @@ from starlette.responses import Response
 from regard.common.errors import DataError, RegardError, UsageError
 from regard.serving.service import DeadlineExceeded, Overloaded
 
-DEEPL = ("/v2", "/v3")
-OWN = "/v1"
+DEEPL = ("v2", "v3")
+OWN = "v1"
 QUOTA_EXCEEDED = 456  # DeepL's own status
 CLIENT_GONE = 499  # in the log alone: nobody is there to read it
 
@@ -54,10 +54,11 @@ def error_response(problem: Exception, path: str, request_id: str) -> Response:
     """
     error = http_error(problem)
     status, message = error.status, "; ".join(error.causes)
-    if path[:3] in DEEPL and path[3:4] in ("", "/"):
+    api, _, _ = path.removeprefix("/").partition("/")
+    if api in DEEPL:
         status = 429 if isinstance(problem, Overloaded) else 503 if status == 504 else status
         return json_response({"message": message}, status, error.headers)
-    if path == OWN or path.startswith(f"{OWN}/"):
+    if api == OWN:
         content = problem_details(error, request_id)
         return json_response(content, status, error.headers, "application/problem+json")
     return json_response({"error": message}, status, error.headers)

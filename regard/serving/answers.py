@@ -33,10 +33,12 @@ class AnswersInPieces:
                 size = int(Headers(raw=message["headers"]).get("content-length", 0))
                 if is_large := size > PIECE:
                     self._make_room(task, size)
-            for start in range(0, len(body) - PIECE, PIECE):
-                await send({**message, "body": body[start : start + PIECE], "more_body": True})
+            sent = 0
+            while len(body) - sent > PIECE:
+                await send({**message, "body": body[sent : sent + PIECE], "more_body": True})
                 await asyncio.sleep(0)
-            await send({**message, "body": body[-((len(body) - 1) % PIECE + 1) :]} if len(body) > PIECE else message)
+                sent += PIECE
+            await send({**message, "body": body[sent:]} if sent else message)
 
         try:
             await self.app(scope, receive, send_pieces)

@@ -29,11 +29,14 @@ def served_model(name: str, about: Mapping[str, Any], languages: Pair | None) ->
 
 
 def check_languages(about: Mapping[str, Any], languages: Pair | None) -> None:
-    """Raise UsageError if a model that translates is served under one language, as only captions have it."""
-    if languages and not languages[0] and about["kind"] == "translation":
-        raise UsageError(
-            f"--languages {languages[1]}: this model translates; give the codes of its source and target, such as ko,en"
-        )
+    """Raise UsageError if a model is not served under as many languages as it has: captions have one."""
+    if languages is None:
+        return
+    source, target = languages
+    if about["kind"] == "captions" and source:
+        raise UsageError(f"--languages {source},{target}: this model captions images; give one code, such as en")
+    if about["kind"] == "translation" and not source:
+        raise UsageError(f"--languages {target}: this model translates; give source and target, such as ko,en")
 
 
 def known_languages(about: Mapping[str, Any], languages: Pair | None) -> LanguageId:

@@ -152,7 +152,11 @@ def test_a_changed_file_is_served_after_sighup(tmp_path: Path, file: Path) -> No
     [
         (["missing.regard"], 1, "missing.regard: there is no such file or folder"),
         (["{file}", "--languages", "Elvish"], 2, "--languages Elvish: wanted a language code such as ko"),
-        (["{file}", "--languages", "en"], 1, "ko-en.regard: --languages en: this model translates; give the codes"),
+        (
+            ["{file}", "--languages", "en"],
+            1,
+            "ko-en.regard: --languages en: this model translates; give source and target",
+        ),
         (["{file}", "--languages", "ko,en", "--languages", "en,ko"], 2, "--languages: given 2 times, for 1 models"),
         (["{file}", "--host", "203.0.113.7"], 2, "cannot listen there"),
         (

@@ -6,6 +6,8 @@ import pytest
 from fake import MODELS, FakeService
 from limits import time_limit
 
+from regard.common.errors import UsageError
+from regard.serving.description import check_languages
 from regard.serving.http_errors import HttpError
 from regard.serving.language_names import NAMES, language_name
 from regard.serving.pairs import LanguagePairs
@@ -82,3 +84,12 @@ def test_names() -> None:
     assert (language_name("sr-Latn"), language_name("src")) == ("Serbian (Latin)", "Source language")
     assert (language_name("hsb"), language_name("pt-BR")) == ("Upper Sorbian", "Portuguese (Brazilian)")
     assert all(code and name.strip() == name for code, name in NAMES.items())
+
+
+@pytest.mark.parametrize(("kind", "languages"), [("translation", ("", "en")), ("captions", ("ko", "en"))])
+def test_a_model_has_as_many_languages_as_it_reads_and_writes(kind: str, languages: tuple[str, str]) -> None:
+    check_languages({"kind": kind}, None)
+    other = {"translation": ("ko", "en"), "captions": ("", "en")}[kind]
+    check_languages({"kind": kind}, other)
+    with pytest.raises(UsageError, match=rf"--languages {','.join(filter(None, languages))}: this model .*, such as"):
+        check_languages({"kind": kind}, languages)

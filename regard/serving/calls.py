@@ -1,4 +1,4 @@
-"""The way of a request through the server: read, identified, limited, translated, and given up if its client goes."""
+"""The way of a request through the server: read, identified, limited, noted as open, translated."""
 
 from __future__ import annotations
 

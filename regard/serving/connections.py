@@ -1,7 +1,8 @@
 """HTTP connections that do not wait for their clients for ever, and of which only so many wait at once.
 
-uvicorn waits without end for heads that come byte by byte and for answers that nobody reads, and offers no limit of the
-connections of an address. Bodies have the deadline of their request.
+uvicorn waits without end for heads that come byte by byte and for answers that nobody reads, offers no limit of the
+connections of an address, and goes on with the requests of clients that are gone. Bodies have the deadline of their
+request.
 """
 
 from __future__ import annotations

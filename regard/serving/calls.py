@@ -213,8 +213,13 @@ class CallRoutes:
         async def endpoint(request: Request) -> Response:
             call = await self.server.admit(request, parameters)
             await call.open()
-            with call.deadline():
-                content = await work(call)
+            try:
+                with call.deadline():
+                    content = await work(call)
+            except ProcessDied:
+                if call.server.calls is not None:
+                    call.server.calls.blame(call.digest)
+                raise
             return content if isinstance(content, Response) else json_response(content)
 
         self.router.add_api_route(

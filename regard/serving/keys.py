@@ -17,6 +17,7 @@ import secrets
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timezone
 from pathlib import Path
+from typing import Literal
 
 import pydantic
 
@@ -24,7 +25,6 @@ from regard.common.atomic import atomic_file, lock_folder
 from regard.common.errors import DataError, UsageError
 from regard.common.reading import file_bytes
 
-VERSION = 2
 _LOG = logging.getLogger("regard.serving")
 _NAME = re.compile(r"[\w.@ -]{1,64}")
 
@@ -40,7 +40,7 @@ class ApiKey(pydantic.BaseModel):
 
 class _File(pydantic.BaseModel):
     model_config = pydantic.ConfigDict(extra="forbid", strict=True)
-    version: int
+    version: Literal[2] = 2
     keys: list[ApiKey]
 
 
@@ -81,9 +81,8 @@ def list_keys(path: str | Path) -> tuple[ApiKey, ...]:
     except pydantic.ValidationError as problem:
         first = problem.errors()[0]
         where = ".".join(map(str, first["loc"])) or "the top"
-        raise DataError(f"{path}: damaged, or not a file of keys (at {where}: {first['msg']}); {remedy}") from None
-    if content.version != VERSION:
-        raise DataError(f"{path}: of version {content.version}; this Regard reads version {VERSION}")
+        what = f"at {where}: {first['msg']}"
+        raise DataError(f"{path}: damaged, or not a file of keys of this version ({what}); {remedy}") from None
     return tuple(content.keys)
 
 
@@ -125,7 +124,7 @@ def _hash(text: str) -> str:
 
 
 def _write(path: str | Path, keys: Sequence[ApiKey]) -> None:
-    text = json.dumps(_File(version=VERSION, keys=list(keys)).model_dump(), indent=1, ensure_ascii=False)
+    text = json.dumps(_File(keys=list(keys)).model_dump(), indent=1, ensure_ascii=False)
     with atomic_file(path, durable=True) as temporary:
         temporary.touch(mode=0o600)
         temporary.write_text(f"{text}\n", encoding="utf-8")

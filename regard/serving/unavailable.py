@@ -33,7 +33,7 @@ class Unavailable:
         self._is_stopped.set()
 
     async def _serve(self, listener: socket.socket) -> None:
-        server = await asyncio.start_server(self._answer, sock=listener)
+        server = await asyncio.start_server(self._answer, sock=listener, backlog=_MOST_CONNECTIONS)
         while not self._is_stopped.is_set():
             await asyncio.sleep(_POLL_SECONDS)
         server.close()

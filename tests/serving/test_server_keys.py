@@ -84,7 +84,7 @@ def test_a_damaged_file_keeps_the_keys_before_and_says_so(file: Path, log: list[
         ("[]", "damaged, or not a file of keys"),
         ('{"version": 2, "keys": [{"name": "x"}]}', r"damaged.*keys\.0\.hash"),
         ('{"version": 2, "keys": [], "more": 1}', "damaged.*more"),
-        ('{"version": 7, "keys": []}', "of version 7"),
+        ('{"version": 7, "keys": []}', "of this version.*version"),
         ("\xff", "damaged.*JSON"),
         ("[" * 100_000, "damaged.*recursion"),
     ],

@@ -29,7 +29,10 @@ class AnswerLimit:
     def size(
         self, lengths: Iterable[tuple[int, int]], nbest: int, roles: Iterable[str], weight: float = 8, traced: int = 0
     ) -> int:
-        """Return the bytes of lines by their tokens, (S, T) each. `weight`: bytes of one; `traced`: beam, if it is."""
+        """Estimate the bytes of an answer about lines of S source and T target tokens each, given as (S, T).
+
+        `weight`: bytes of a weight of attention; `traced`: width of the beam if the search is traced, else 0.
+        """
         heads = {role: self.heads.get(role, 0) for role in roles}
         size = 0.0
         for s, t in lengths:

@@ -54,11 +54,11 @@ class Server:
     keys: KeyFile | None = None
     metrics: Metrics | None = None
     calls: CallTable | None = None
-    alone: asyncio.Lock = field(default_factory=asyncio.Lock)
-    """Held by a call that is suspect, so that the next death is that of the one that is to blame."""
+    suspects: asyncio.Lock = field(default_factory=asyncio.Lock)
+    """Held by a suspect call: one runs at a time, so that the next crash tells which of them causes it."""
 
     def pairs(self) -> LanguagePairs:
-        """Return the language pairs of the models that are ready."""
+        """Return the language pairs of all models that translate, also of those that are away."""
         return LanguagePairs(self.service.models.values(), answers_probe=True)
 
     def client(self, request: Request, values: Mapping[str, Any]) -> str:
@@ -150,18 +150,18 @@ class Call(Generic[P]):
         except TimeoutError:
             raise DeadlineExceeded(self.seconds) from None
 
-    async def open(self) -> None:
-        """Note that the call is open until its answer is sent; a suspect one waits until no other suspect one is.
+    async def register(self) -> None:
+        """Register the call as open until its answer is sent; suspect calls wait for each other.
 
         Raises RegardError if it has brought down the process too often, and DeadlineExceeded.
         """
-        calls, alone, at_end = self.server.calls, self.server.alone, self.request.scope[AT_END]
+        calls, suspects, at_end = self.server.calls, self.server.suspects, self.request.scope[AT_END]
         if calls is None:
             return
         if calls.is_suspect(self.digest):
             with self.deadline():
-                await alone.acquire()
-            at_end.append(lambda _: alone.release())
+                await suspects.acquire()
+            at_end.append(lambda _: suspects.release())
         calls.begin(self.digest)
         at_end.append(lambda status: calls.end(self.digest, completed=status < 400))
 
@@ -212,7 +212,7 @@ class CallRoutes:
 
         async def endpoint(request: Request) -> Response:
             call = await self.server.admit(request, parameters)
-            await call.open()
+            await call.register()
             try:
                 with call.deadline():
                     content = await work(call)

@@ -88,9 +88,10 @@ class ChildProcess:
             self._seconds_left = _SILENT_SECONDS
 
     def note_end(self) -> int | None:
-        """Note that the process has ended, and choose when the next is to start. Returns the exit status.
+        """Note that the process has ended, and choose when the next is to start. Return the exit status.
 
-        One that was to end, but had hardly begun, is like one that was not ready: the next will have to end as soon.
+        One that was stopped within a minute of being ready counts as one that could not start: its successor would
+        soon be stopped, too.
         """
         has_lived = self._seconds_ready >= _LONGEST_PAUSE
         if self.is_ready and (has_lived or not self.is_stopping):
@@ -101,7 +102,7 @@ class ChildProcess:
         self.process, self.is_ready, self.is_stopping = None, False, False
         return status
 
-    def let_pass(self, seconds: float) -> None:
+    def advance(self, seconds: float) -> None:
         """Note that so much time has passed. Ends the process at once if it hangs, or should have ended."""
         self.pause = max(0.0, self.pause - seconds)
         self._seconds_ready += seconds

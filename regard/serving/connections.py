@@ -20,7 +20,7 @@ from regard.serving.server_settings import ServerSettings
 HEAD_SECONDS = 10.0
 
 
-class _Together:
+class _CoalescingTransport:
     """A transport that sends at once what is written in one iteration of the loop: the head of an answer and its body.
 
     That saves each short answer a call of the system, a tenth of the time that the server needs for it.
@@ -54,10 +54,11 @@ class _Together:
 
 
 class Connection(asyncio.Protocol):
-    """A connection that hands everything to uvicorn's protocol, and notes whenever it waits for its client.
+    """A connection that hands everything to uvicorn's protocol, and knows what its client has to do next.
 
-    That is to ask while no request is open, to send while the application awaits the rest of a body, and to read while
-    a part of an answer is unsent. Requests that are open when it is lost are cancelled.
+    The client has to ask while no request is open, to send while the application awaits the rest of a body, and to read
+    while a part of an answer is unsent; a time limit ends the connection of one that does not. When the connection is
+    lost, its open requests are cancelled.
     """
 
     def __init__(self, protocol: Any, connections: Connections) -> None:
@@ -69,7 +70,7 @@ class Connection(asyncio.Protocol):
         self._timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        self.transport = _Together(transport)
+        self.transport = _CoalescingTransport(transport)
         self.host = str((transport.get_extra_info("peername") or ("",))[0])
         transport.set_write_buffer_limits(0)  # whatever is unsent pauses the writer: of an answer, one piece waits here
         self._protocol.connection_made(self.transport)
@@ -156,9 +157,10 @@ _Order = dict[Connection, None]
 
 
 class Connections:
-    """All connections, and those that wait for their clients, longest first; of too many the first end.
+    """All open connections, and those among them that wait for their clients.
 
-    There may be `most` in all, and of those of an address that is no proxy `waiting_connections` may wait.
+    There may be `most` in all, and `waiting_connections` that wait for clients at one address, proxies excepted. If
+    there are more, the one that has waited longest is closed.
     """
 
     def __init__(self, most: int, settings: ServerSettings) -> None:
@@ -174,13 +176,13 @@ class Connections:
         config.http_protocol_class = lambda **given: Connection(protocol(**given), self)  # type: ignore[assignment]
 
     def add(self, connection: Connection) -> None:
-        """Note a connection, and end the one that has waited longest if there are too many."""
+        """Note a connection. If there are too many, close the one that has waited longest."""
         self._open.add(connection)
         if len(self._open) > self.most and self._waiting:
             self._end(next(iter(self._waiting)))
 
     def note(self, connection: Connection, is_waiting: bool) -> None:
-        """Note whether a connection waits from now on; of too many of an address, end the one that waits longest."""
+        """Note whether a connection waits from now on. If too many of its address do, close the longest waiting one."""
         address = address_group(connection.host)
         of_address = self._waiting_of[address]
         for order in (self._waiting, of_address):

@@ -1,4 +1,4 @@
-"""Calls that were open when the serving process died: one that was at three deaths is refused for ten minutes."""
+"""Calls that were open when a process died that answered them: after three deaths one is refused for ten minutes."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ class _Call:
 class CallTable:
     """The digests of open calls, and of those that were open at deaths, in a mapped file that outlives the process.
 
-    A row that a death has torn is that of no call, so it does no harm. The process that serves calls `begin` and `end`,
-    in one thread; the supervisor calls `note_end` while there is no such process. The clock is that of the machine, not
-    of a process.
+    A row that was half written at a death matches no call, so it does no harm. The process that serves calls `begin`
+    and `end`, in one thread; the supervisor calls `note_end` while there is no such process. The clock is that of the
+    machine, not of a process.
     """
 
     def __init__(self, path: Path, clock: Callable[[], float] = time.monotonic) -> None:

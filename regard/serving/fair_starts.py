@@ -36,7 +36,7 @@ class FairStarts:
         asyncio.get_running_loop().call_soon(self._next)
 
     def _next(self) -> None:
-        """Let the first request of the address begin whose turn is longest ago."""
+        """Begin the next waiting request; the addresses take turns."""
         self._has_begun = False
         while self._waiting and not self._has_begun:
             address = next(iter(self._waiting))

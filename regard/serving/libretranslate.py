@@ -39,7 +39,7 @@ class TranslateParameters(Parameters):
     target: str
     format: Literal["text", "html"] = "text"
     alternatives: int = pydantic.Field(0, ge=0, le=MOST_ALTERNATIVES)
-    api_key: str = ""
+    api_key: str = ""  # for OpenAPI: `Server.read` takes it out
 
 
 class DetectParameters(Parameters):
@@ -47,7 +47,7 @@ class DetectParameters(Parameters):
 
     model_config = example(q="나는 빵을 먹는다.")
     q: str
-    api_key: str = ""
+    api_key: str = ""  # for OpenAPI: `Server.read` takes it out
 
 
 class Detection(Answer, frozen=True):

@@ -39,7 +39,7 @@ from regard.serving.service import (
     TextRequest,
 )
 
-LONG = 10_000
+LONG_TEXT = 10_000
 """Characters from which on a text is long: then it may not take the threads of others."""
 _IMAGE = (1, 200)
 """Lines and characters of text that an image counts as, in the backlog."""
@@ -48,7 +48,7 @@ _SHORT_CALLS, _LONG_CALLS = 128, 4
 _PATIENCE = 5.0
 """Seconds after which a model that says nothing is believed to be as it was."""
 _LONGEST_PAUSE = 60.0
-"""Seconds after which a model is tried again at the latest that something else than its files keeps away."""
+"""Most seconds between two attempts to open a model that is away for a reason that may pass by itself."""
 Log = Callable[[str], None]
 
 
@@ -84,7 +84,7 @@ class _Host:
 
 
 class Models:
-    """The models of a server, which are asked, by name, for what one of their kind can do.
+    """The models of a server: each call names one, and runs in a thread of it.
 
     What needs PyTorch is opened by `open_pytorch`.
 
@@ -143,14 +143,14 @@ class Models:
         self._is_draining = True
 
     async def check(self) -> None:
-        """Ask all models whether they are whole, so that `models` and `is_ready` say how it is now."""
+        """Check that the files of all models are whole, so that `models` and `is_ready` are up to date."""
         await asyncio.gather(*map(self._check, self._hosts.values()))
 
     async def _check(self, host: _Host) -> None:
         if host.model is None:
             return
         try:
-            with _giving_up(_PATIENCE) as stop:
+            with _stopping_threads(_PATIENCE) as stop:
                 await _in_thread(host.short_calls, _PATIENCE, stop, host.model.check)
             host.is_whole = True
         except DeadlineExceeded:
@@ -218,8 +218,8 @@ class Models:
         """Call a method of a model in a thread; `size`: lines and characters that it counts as in the backlog."""
         host = await self._opened(name, method, deadline)
         host.backlog.admit(*size, deadline)
-        pool = host.long_calls if is_large or size[1] > LONG else host.short_calls
-        with host.backlog.holding(*size), _giving_up(deadline) as stop:
+        pool = host.long_calls if is_large or size[1] > LONG_TEXT else host.short_calls
+        with host.backlog.holding(*size), _stopping_threads(deadline) as stop:
             return await _in_thread(pool, deadline, stop, getattr(host.model, method), *arguments)
 
     async def stream(
@@ -230,7 +230,7 @@ class Models:
         size = _size([text])
         host.backlog.admit(*size, deadline)
         ends = time.monotonic() + deadline
-        with host.backlog.holding(*size), _giving_up(deadline) as stop:
+        with host.backlog.holding(*size), _stopping_threads(deadline) as stop:
             parts = host.model.stream(text, request)
             while part := await _in_thread(host.long_calls, ends - time.monotonic(), stop, next, parts, None):
                 yield part
@@ -268,7 +268,7 @@ class Models:
             await asyncio.sleep(pause)
 
     async def _reload(self, host: _Host) -> bool:
-        """Open a model if its files have changed. Returns whether to try again, since it is not they that are to blame.
+        """Open a model if its files have changed. Return True if that failed for a reason that may pass by itself.
 
         At most one reload of a model runs at a time: a signal may come while files are looked at anyway.
         """
@@ -294,9 +294,9 @@ class Models:
             return problem != "" and host.state != state
 
     async def _open(self, host: _Host) -> list[str]:
-        """Open a model, in the place of the one before, which ends with its last call. Returns why it cannot be opened.
+        """Open a model, in the place of the one before, which ends with its last call. Return why it cannot be opened.
 
-        The state of its files is noted, unless what keeps it away is something else that may pass.
+        The state of its files is noted, unless it fails for a reason that may pass by itself.
         """
         state = files_state(host.path)
         try:
@@ -350,8 +350,8 @@ class Models:
 
 
 @contextlib.contextmanager
-def _giving_up(deadline: float) -> Iterator[threading.Event]:
-    """Yield the event that gives up what threads do for the block, which is set at its end.
+def _stopping_threads(deadline: float) -> Iterator[threading.Event]:
+    """Yield a stop event for the threads that work for the block, and set it when the block ends.
 
     Raises DeadlineExceeded in the place of a timeout.
     """
@@ -367,7 +367,7 @@ def _giving_up(deadline: float) -> Iterator[threading.Event]:
 async def _in_thread(
     pool: ThreadPoolExecutor, seconds: float, stop: threading.Event, work: Callable[..., Any], *arguments: Any
 ) -> Any:
-    """Do something in a thread of a pool until `stop` is set. Raises TimeoutError after some seconds."""
+    """Run `work` in a thread of a pool, until `stop` is set. Raises TimeoutError after `seconds`."""
 
     def run() -> Any:
         with stopped_by(stop), contextlib.suppress(Stopped):  # then nobody waits for the result

@@ -93,7 +93,7 @@ class RemoteModel:
 
 
 class PyTorchProcess:
-    """The process of PyTorch as the serving process sees it; `start` asks for it, and may be called again."""
+    """The PyTorch process as the serving process sees it; `start` asks the supervisor for it, any number of times."""
 
     def __init__(self, address: str, authkey: str, start: Callable[[], None]) -> None:
         """`authkey`: hexadecimal digits of the key without which nobody may call."""

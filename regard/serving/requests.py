@@ -29,7 +29,7 @@ from regard.serving.http_errors import CLIENT_GONE, HttpError, bad_request
 
 MOST_FIELDS = 100
 """Fields of a form that are no texts, and names of a request."""
-LONG = 10_000
+_LONG_FORM = 10_000
 """Bytes of a form from which on it is read in a thread."""
 _MEDIA = 500
 """Characters of the media type of a form in parts, which is read in quadratic time."""
@@ -163,7 +163,7 @@ async def _urlencoded(data: bytes, where: str, most: int) -> dict[str, Any]:
         return parse_qsl(data.decode(), keep_blank_values=True, errors="strict", max_num_fields=most)
 
     try:
-        return _grouped(await asyncio.to_thread(read) if len(data) > LONG else read())
+        return _grouped(await asyncio.to_thread(read) if len(data) > _LONG_FORM else read())
     except UnicodeDecodeError:
         raise bad_request(f"the {where} is not UTF-8; send it in UTF-8") from None
     except ValueError:

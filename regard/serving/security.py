@@ -1,6 +1,6 @@
 """The outermost middleware: what is refused by its head alone, the log with request ids, metrics, security headers.
 
-Starlette's check of hosts would need a list of all addresses of the machine: it cannot allow any address, but no name.
+Starlette's TrustedHostMiddleware cannot accept every IP address while it restricts names.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _HOST = re.compile(r"(?P<name>\[[0-9A-Fa-f:.]+\]|[^:/@\s]+)(?::[0-9]{1,5})?")
 
 
 class HeadCheck:
-    """Reasons to refuse a request by its head alone."""
+    """Checks of a request by its target and headers alone."""
 
     def __init__(self, settings: ServerSettings) -> None:
         self.hosts = {host.lower().strip("[]") for host in settings.hosts}

@@ -35,7 +35,11 @@ _ROLES: Mapping[str, Sequence[str]] = {"none": (), "cross": ("cross",), "all": R
 
 
 class ServedTranslator:
-    """A translator, over a runtime file or PyTorch. Any number of threads may call it; `stopping` gives calls up."""
+    """A translator, over a runtime file or PyTorch.
+
+    Any number of threads may call it. A call ends early once the stop event of its thread is set
+    (`regard.common.stopping`).
+    """
 
     def __init__(
         self, translator: Translator, heads: Mapping[str, int], most_bytes: int, languages: Sequence[str] = ()
@@ -58,7 +62,7 @@ class ServedTranslator:
         return None
 
     def translate(self, texts: Sequence[str], request: TextRequest, deadline: float) -> list[ServedText]:
-        """Translate texts, those that are tried again only in the first half of `deadline`, in seconds.
+        """Translate texts. A line is tried again only within the first half of `deadline`, in seconds.
 
         Raises UsageError for options that the model cannot do, LineError, with the numbers of texts, and Stopped.
         """

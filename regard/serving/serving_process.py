@@ -37,12 +37,12 @@ _ACCEPTED = 32
 _FILES = 96
 """Descriptors that are left for files and processes."""
 _LAST_SECONDS = 0.1
-"""Seconds in which a client sends its request, once it has connected."""
+"""Seconds at the end in which clients that have just connected may still send their request."""
 Report = Callable[..., None]
 
 
 def main() -> None:
-    """Serve as the first line of standard input says, until there are no more."""
+    """Read the configuration from the first line of standard input, and serve until its end."""
     sys.setswitchinterval(0.0005)  # a thread that computes lets others wait no longer
     report, supervisor = status_pipe(), os.getppid()
     configuration = json.loads(sys.stdin.buffer.readline())
@@ -75,7 +75,9 @@ async def serve(configuration: Mapping[str, Any], report: Report) -> None:
     server = Server(server_config(app, settings), service, report)
     loop = asyncio.get_running_loop()
     loop.set_exception_handler(_RareErrors())
-    threading.Thread(target=_obey, args=(server, loop, configuration["end_seconds"], calls.parent), daemon=True).start()
+    threading.Thread(
+        target=_read_commands, args=(server, loop, configuration["end_seconds"], calls.parent), daemon=True
+    ).start()
     beating = loop.create_task(_beat(report))
     try:
         await service.start(paths, pairs, is_first)
@@ -115,8 +117,8 @@ class Server(uvicorn.Server):
         self.should_exit = True
 
 
-def _obey(server: Server, loop: asyncio.AbstractEventLoop, end_seconds: float, folder: Path) -> None:
-    """Look for changed models at each line of standard input; end this process at its end, be the loop busy or not."""
+def _read_commands(server: Server, loop: asyncio.AbstractEventLoop, end_seconds: float, folder: Path) -> None:
+    """Look for changed models at each line of standard input; at its end shut down, by force after `end_seconds`."""
     for _ in sys.stdin.buffer:
         asyncio.run_coroutine_threadsafe(server.service.reload(), loop)
     if server.started:

@@ -136,7 +136,7 @@ class Supervisor:
             self._note(*self._events.get(timeout=min([BEAT_SECONDS, *pauses])))
         passed = min(self._clock() - before, 2 * BEAT_SECONDS)
         for child in self._children:
-            child.let_pass(passed)
+            child.advance(passed)
 
     def _note(self, child: ChildProcess | None, message: Mapping[str, Any]) -> None:
         """Note a signal, or what a process tells. Raises the error of one that cannot start."""
@@ -186,7 +186,7 @@ class Supervisor:
         self._signal = self._signal or number
 
     def _answer_unavailable(self, is_wanted: bool) -> None:
-        """Begin or cease to answer for the serving process."""
+        """Start or stop answering 503 in the place of the serving process."""
         if is_wanted and self._unavailable is None:
             from regard.serving.unavailable import Unavailable  # late: many servers never need it
 

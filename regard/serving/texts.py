@@ -9,15 +9,15 @@ from typing import TypeVar
 
 from regard.common.errors import LineError
 from regard.serving.http_errors import HttpError, bad_request
-from regard.serving.models import Models
+from regard.serving.models import LONG_TEXT, Models
 from regard.serving.pairs import Choice, LanguagePairs
 from regard.serving.service import ServedText, TextRequest
 
 R = TypeVar("R")
-LONG, MANY = 10_000, 32
-"""Characters and texts from which on their models are chosen in a thread."""
+_MANY = 32
+"""Texts from which on their models are chosen in a thread."""
 _NAMED = 20
-"""Most lines that are refused, of which each is named."""
+"""Most refused lines that an error lists."""
 
 
 async def translate_texts(
@@ -37,7 +37,7 @@ async def translate_texts(
     def choose() -> list[Choice]:
         return [pairs.choose(service, text, *languages, request.form) for text in texts]
 
-    is_large = len(texts) > MANY or sum(map(len, texts)) > LONG
+    is_large = len(texts) > _MANY or sum(map(len, texts)) > LONG_TEXT
     choices = await asyncio.to_thread(choose) if is_large else choose()
     results = [choice.unchanged(text) for choice, text in zip(choices, texts, strict=True)]
     groups: dict[tuple[str, str], list[int]] = {}

@@ -20,7 +20,7 @@ from fake import FakeService
 from systems import posix
 
 from regard.serving.application import create_app
-from regard.serving.keys import VERSION, ApiKey
+from regard.serving.keys import ApiKey
 from regard.serving.server_settings import ServerSettings
 from regard.serving.serving_process import server_config
 from regard.serving.supervisor import listen
@@ -57,7 +57,7 @@ def seen(answer: httpx.Response) -> dict[str, Any]:
 async def answers(folder: Path) -> list[dict[str, Any]]:
     """Send all requests: those of a connection to a server, the others to an application."""
     key = ApiKey(name="a", hash="0" * 64, created="2026-01-01")
-    (keys := folder / "keys.json").write_text(json.dumps({"version": VERSION, "keys": [key.model_dump()]}))
+    (keys := folder / "keys.json").write_text(json.dumps({"version": 2, "keys": [key.model_dump()]}))
     settings, listener = ServerSettings(deadline=0.5), listen("127.0.0.1", 0)
     server = uvicorn.Server(server_config(create_app(FakeService(), settings), settings))
     app = create_app(FakeService(), ServerSettings())

@@ -240,7 +240,7 @@ def test_nothing_is_left_of_a_supervisor_that_was_killed_while_its_process_start
     )
     left = tmp_path / "left"
     left.mkdir()
-    code += f"; serving_process._obey(N(started=False), None, 0, Path({str(left)!r}))"
+    code += f"; serving_process._read_commands(N(started=False), None, 0, Path({str(left)!r}))"
     done = subprocess.run([sys.executable, "-c", code], stdin=subprocess.DEVNULL, check=False)
     assert (done.returncode, left.exists()) == (1, False)
 
@@ -367,7 +367,7 @@ def test_pauses_double_for_processes_that_were_not_ready_or_soon_had_to_end(
     for (was_ready, seconds, is_stopping), pause in zip(lives, pauses, strict=True):
         if was_ready:
             child.note({"ready": True})
-        child.let_pass(seconds)
+        child.advance(seconds)
         if is_stopping:
             child.stop(5.0)
         child.note_end()

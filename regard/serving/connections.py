@@ -17,7 +17,8 @@ from starlette.types import Message, Receive, Scope, Send
 from regard.serving.limits import address_group
 from regard.serving.server_settings import ServerSettings
 
-HEAD_SECONDS = 10.0
+HEAD_SECONDS, IDLE_SECONDS = 10.0, 30.0
+"""Seconds in which a client sends the head of its first request, and of the next after an answer."""
 
 
 class _CoalescingTransport:
@@ -65,7 +66,7 @@ class Connection(asyncio.Protocol):
         self._protocol, self._connections = protocol, connections
         self._app, protocol.app = protocol.app, self._serve
         self._requests = set[asyncio.Task[Any]]()
-        self._is_body_awaited = self._is_answer_unread = self._is_lost = False
+        self._has_asked = self._is_body_awaited = self._is_answer_unread = self._is_lost = False
         self._awaited = ""
         self._timer: asyncio.TimerHandle | None = None
 
@@ -117,6 +118,7 @@ class Connection(asyncio.Protocol):
 
         task: Any = asyncio.current_task()
         self._requests.add(task)
+        self._has_asked = True
         self._note()
         try:
             if not self._is_lost:
@@ -136,7 +138,8 @@ class Connection(asyncio.Protocol):
         self._awaited = awaited
         if self._timer is not None:
             self._timer.cancel()
-        seconds = {"read": self._connections.write_seconds, "ask": HEAD_SECONDS}.get(awaited)
+        head_seconds = IDLE_SECONDS if self._has_asked else HEAD_SECONDS
+        seconds = {"read": self._connections.write_seconds, "ask": head_seconds}.get(awaited)
         self._timer = None
         if seconds is not None:
             self._timer = asyncio.get_running_loop().call_later(seconds, self.transport.abort)

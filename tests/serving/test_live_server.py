@@ -70,6 +70,7 @@ def test_a_head_that_never_ends_is_cut_off(
     serve: Callable[..., str], monkeypatch: pytest.MonkeyPatch, sent: bytes
 ) -> None:
     monkeypatch.setattr(connections, "HEAD_SECONDS", 0.3)
+    monkeypatch.setattr(connections, "IDLE_SECONDS", 0.3)
     with connect(serve()) as connection:
         connection.sendall(sent)
         connection.settimeout(0.05)

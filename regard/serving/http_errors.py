@@ -43,7 +43,7 @@ def http_error(problem: Exception) -> HttpError:
     if isinstance(problem, (UsageError, DataError)):  # of data, such as images, that the request holds
         return HttpError(400, *problem.causes)
     if isinstance(problem, RegardError):  # a model that is gone, for instance
-        return HttpError(503, *problem.causes, headers={"Retry-After": "5"})
+        return HttpError(503, *problem.causes, headers={"Retry-After": "2"})
     return HttpError(500, "an error of the server, which its log describes; give the request id to its operator")
 
 

@@ -1,7 +1,7 @@
 """Requests that are refused, or taken although they are strange, and what they are answered: refusals.jsonl has both.
 
 A line has a request (text with characters up to 255 for bytes; a list of texts, each with how often it is repeated) and
-its answer. `python tests/serving/test_refusals.py` writes the answers again: what git then shows has changed.
+its answer. `PYTHONPATH=.:tests python tests/serving/test_refusals.py` writes the answers again: what git then shows has changed.
 """
 
 from __future__ import annotations

@@ -163,7 +163,15 @@ class Call(Generic[P]):
                 await suspects.acquire()
             at_end.append(lambda _: suspects.release())
         calls.begin(self.digest)
-        at_end.append(lambda status: calls.end(self.digest, completed=status < 400))
+        state = self.request.state
+        state.is_whole = True
+        at_end.append(lambda status: calls.end(self.digest, completed=status < 400 and state.is_whole))
+
+    def fail(self, problem: Exception) -> None:
+        """Note that the call has failed, its answer begun or not, and blame it for the death of its model's process."""
+        self.request.state.is_whole = False
+        if isinstance(problem, ProcessDied) and self.server.calls is not None:
+            self.server.calls.blame(self.digest)
 
     async def translate(
         self,
@@ -216,9 +224,8 @@ class CallRoutes:
             try:
                 with call.deadline():
                     content = await work(call)
-            except ProcessDied:
-                if call.server.calls is not None:
-                    call.server.calls.blame(call.digest)
+            except ProcessDied as problem:
+                call.fail(problem)
                 raise
             return content if isinstance(content, Response) else json_response(content)
 

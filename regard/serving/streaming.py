@@ -57,6 +57,7 @@ async def _chained(
             async for following in events:
                 yield following
         except Exception as problem:
+            call.fail(problem)
             if not isinstance(problem, RegardError):
                 LOG.log(logging.ERROR, "%s stream: %s", request_id, type(problem).__name__)
             yield event("error", problem_details(http_error(problem), request_id))

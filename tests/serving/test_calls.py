@@ -67,7 +67,7 @@ def ask(service: FakeService, table: Table) -> Callable[..., httpx.Response]:
     [
         ({}, 200, [True]),
         ({"stream": True}, 200, [True]),
-        ({"text": "one bug", "stream": True}, 200, [True]),
+        ({"text": "one bug", "stream": True}, 200, [False]),
         ({"text": "bug"}, 500, [False]),
         ({"text": "slow", "deadline_ms": 50}, 504, [False]),
         ({"text": "gone"}, 503, [False]),
@@ -102,18 +102,20 @@ def test_a_call_that_brings_the_process_down_is_refused(
     assert answer.headers["retry-after"]
 
 
-def test_a_call_that_brings_down_the_process_of_its_model_is_refused(service: FakeService, tmp_path: Path) -> None:
-    """One that only finds it away is not."""
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_call_that_brings_down_the_process_of_its_model_is_refused(
+    service: FakeService, tmp_path: Path, stream: bool
+) -> None:
+    """One that only finds it away is not; one whose answer has begun is, too."""
     app = create_app(service, ServerSettings(), calls=CallTable(tmp_path / "calls", partial(next, count(1000.0, 2.0))))
 
     async def run(text: str) -> list[str]:
         async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://localhost") as client:
-            answers = [await client.post("/v1/translate", json={**HELLO, "text": text}) for _ in range(5)]
-        assert {answer.status_code for answer in answers} == {503}
-        return [answer.json()["detail"] for answer in answers]
+            asked = {**HELLO, "text": f"one {text}" if stream else text, "stream": stream}
+            return [(await client.post("/v1/translate", json=asked)).text for _ in range(5)]
 
-    assert ["ended 3 times" in detail for detail in asyncio.run(run("died"))] == [False] * 3 + [True] * 2
-    assert ["ended 3 times" in detail for detail in asyncio.run(run("gone"))] == [False] * 5
+    assert ["ended 3 times" in answer for answer in asyncio.run(run("died"))] == [False] * 3 + [True] * 2
+    assert ["ended 3 times" in answer for answer in asyncio.run(run("gone"))] == [False] * 5
 
 
 def test_suspects_are_answered_one_after_the_other(table: Table, service: FakeService) -> None:

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from regard.common import errors
+from regard.common.atomic import lock_folder
 from regard.common.errors import UsageError, WorkerError
 from regard.common.processes import module_command
 from regard.serving.child_process import BEAT_SECONDS, ChildProcess, Events
@@ -82,7 +83,10 @@ class Supervisor:
 
     def run(self) -> int:
         """Keep the processes running until a signal comes. Returns its number."""
-        with tempfile.TemporaryDirectory(prefix="regard-") as folder:
+        with (
+            tempfile.TemporaryDirectory(prefix="regard-") as folder,
+            lock_folder(Path(folder)),  # else systemd removes what has not changed for ten days
+        ):
             calls, address = Path(folder, "calls"), Path(folder, "pytorch")
             if os.name == "nt":
                 address = Path(rf"\\.\pipe\{address.parent.name}")

@@ -12,6 +12,8 @@ from collections.abc import Callable
 
 _MOST_CONNECTIONS = 512
 """Connections that are answered at once; further ones are closed."""
+_HEAD_BYTES = 1 << 19
+"""Most bytes of a request's head, more than the serving process takes."""
 _SECONDS = 5.0
 """Seconds in which a client sends its request."""
 _POLL_SECONDS = 0.05
@@ -26,6 +28,7 @@ class Unavailable:
     def __init__(self, listener: socket.socket, retry_after: Callable[[], int]) -> None:
         self._retry_after = retry_after
         self._is_stopped = threading.Event()
+        self._room = asyncio.Semaphore(_MOST_CONNECTIONS)
         threading.Thread(target=asyncio.run, args=[self._serve(listener.dup())], daemon=True).start()
 
     def stop(self) -> None:
@@ -33,16 +36,19 @@ class Unavailable:
         self._is_stopped.set()
 
     async def _serve(self, listener: socket.socket) -> None:
-        server = await asyncio.start_server(self._answer, sock=listener, backlog=_MOST_CONNECTIONS)
+        server = await asyncio.start_server(self._answer, sock=listener, limit=_HEAD_BYTES, backlog=_MOST_CONNECTIONS)
         while not self._is_stopped.is_set():
             await asyncio.sleep(_POLL_SECONDS)
         server.close()
-        await asyncio.gather(*(asyncio.all_tasks() - {asyncio.current_task()}))
+        while answers := asyncio.all_tasks() - {asyncio.current_task()}:
+            await asyncio.wait(answers)
 
     async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         problems = (OSError, asyncio.TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError)
         with contextlib.closing(writer), contextlib.suppress(*problems):
-            if len(asyncio.all_tasks()) <= _MOST_CONNECTIONS:
+            if self._room.locked():
+                return
+            async with self._room:
                 head = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), _SECONDS)
                 writer.write(self._response(head))
                 writer.write_eof()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import itertools
 import json
@@ -24,6 +25,7 @@ import pytest
 from limits import wait_until
 from systems import linux, posix
 
+from regard.common.atomic import lock_folder
 from regard.common.errors import UsageError, WorkerError
 from regard.common.processes import module_command
 from regard.serving import child_process, supervisor
@@ -226,6 +228,14 @@ def test_a_signal_lets_open_calls_be_finished_and_a_second_one_ends_all(tmp_path
             assert server.lines[-1] == "regard: stopped\n"
 
 
+@linux
+def test_the_folder_of_a_server_is_locked_against_those_who_tidy_up(server: Running) -> None:
+    """As tmpfiles.d(5) has it: what lies in a folder that is locked is left alone, however old."""
+    (folder,) = server.folder.glob("regard-*")
+    with pytest.raises(BlockingIOError), lock_folder(folder, wait=False):
+        pass
+
+
 def test_the_serving_process_ends_with_its_supervisor(tmp_path: Path) -> None:
     with running(tmp_path) as server:
         server.process.kill()
@@ -374,16 +384,25 @@ def test_pauses_double_for_processes_that_were_not_ready_or_soon_had_to_end(
         assert child.pause == pause
 
 
-def test_clients_that_send_nothing_keep_nobody_from_the_503() -> None:
+def test_clients_that_send_nothing_keep_nobody_from_the_503(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nor is a head too large for it, or comes too late, that the serving process would take."""
+    is_closed, close = threading.Event(), asyncio.Server.close
+    monkeypatch.setattr(asyncio.Server, "close", lambda server: (close(server), is_closed.set()))
     with contextlib.closing(listen("127.0.0.1", 0)) as listener:
         address = listener.getsockname()
         unavailable = Unavailable(listener, lambda: 37)
-        silent = [socket.create_connection(address) for _ in range(50)]
-        answer = httpx.get(f"http://127.0.0.1:{address[1]}/ready", timeout=60)
-        assert (answer.status_code, answer.headers["Retry-After"]) == (503, "37")
-        unavailable.stop()
-        for connection in silent:
-            connection.close()
+        silent = [socket.create_connection(address) for _ in range(400)]
+        asked = {"X-Large": "x" * 200_000}
+        with socket.create_connection(address, timeout=60) as late:
+            late.sendall(b"GET /ready HTTP/1.1\r\n")
+            answer = httpx.get(f"http://127.0.0.1:{address[1]}/ready", headers=asked, timeout=60)
+            assert (answer.status_code, answer.headers["Retry-After"]) == (503, "37")
+            unavailable.stop()
+            assert is_closed.wait(60)
+            for connection in silent:
+                connection.close()
+            late.sendall(b"\r\n")
+            assert late.recv(12) == b"HTTP/1.1 503"
 
 
 PROGRAMS = {

@@ -121,16 +121,21 @@ class _OpenFolders:
         self._opening = dict[Folder, threading.Lock]()
 
     def get(self, folder: Folder) -> Any:
-        """Return the model of a folder, opened. Raises ModelFolderError. The opening of others is not waited for."""
-        key = folder._replace(version=0)
-        with self._opening.setdefault(key, threading.Lock()):
-            version, model = self._open.get(key, (-1, None))
-            if version < folder.version:
-                from regard.serving.pytorch_models import open_folder
+        """Return the model of a folder, opened. Raises ModelFolderError.
 
-                model = open_folder(*folder[:-1])
-                self._open[key] = (folder.version, model)
-            return model
+        Only the first calls of a version wait while it is opened.
+        """
+        key = folder._replace(version=0)
+        if self._version(key) < folder.version:
+            with self._opening.setdefault(key, threading.Lock()):
+                if self._version(key) < folder.version:
+                    from regard.serving.pytorch_models import open_folder
+
+                    self._open[key] = (folder.version, open_folder(*folder[:-1]))
+        return self._open[key][1]
+
+    def _version(self, key: Folder) -> int:
+        return self._open[key][0] if key in self._open else -1
 
 
 def serve_calls(listener: Listener) -> None:

@@ -6,17 +6,27 @@ import json
 import subprocess
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
+from limits import wait_until
 from small import SENTENCES, folder
 
 from regard.common.errors import ModelFolderError, UsageError
 from regard.common.processes import module_command
 from regard.common.stopping import Stopped, stopped_by
 from regard.pipeline import load_translator
-from regard.serving.pytorch_process import Folder, ProcessAway, ProcessDied, PyTorchProcess, RemoteModel
+from regard.serving import pytorch_models
+from regard.serving.pytorch_process import (
+    Folder,
+    ProcessAway,
+    ProcessDied,
+    PyTorchProcess,
+    RemoteModel,
+    _OpenFolders,
+)
 from regard.serving.service import SearchRequest, ServedText, TextRequest
 
 pytestmark = pytest.mark.system
@@ -78,6 +88,28 @@ def test_a_model_of_another_process_is_the_model(tmp_path: Path, process: PyTorc
     again = process.open(given)
     assert [text.text for text in again.translate(SENTENCES, request, 60.0)] == [text.text for text in expected]
     assert isinstance(end_during_a_call(process, again), ServedText)
+
+
+def test_calls_go_on_while_another_version_of_their_folder_is_opened(monkeypatch: pytest.MonkeyPatch) -> None:
+    opened, released = list[str](), threading.Event()
+
+    def open_folder(*_: Any) -> str:
+        opened.append(f"version {len(opened)}")
+        assert len(opened) == 1 or released.wait(60)
+        return opened[-1]
+
+    monkeypatch.setattr(pytorch_models, "open_folder", open_folder)
+    folders, old = _OpenFolders(), Folder(Path("run"), "float32", 1, 10**7, (), version=1)
+    assert folders.get(old) == "version 0"
+    with ThreadPoolExecutor(8) as threads:
+        later = [threads.submit(folders.get, old._replace(version=2)) for _ in range(4)]
+        wait_until(lambda: len(opened) == 2, "it is being opened")
+        during = threads.submit(folders.get, old)
+        wait_until(during.done, "the call has its model")
+        assert during.result() == "version 0"
+        released.set()
+        assert {call.result() for call in later} == {"version 1"}
+    assert folders.get(old) == "version 1"
 
 
 def end_during_a_call(process: Any, model: RemoteModel) -> ServedText | ProcessDied:

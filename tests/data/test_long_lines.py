@@ -65,7 +65,13 @@ def test_normalisation_is_that_of_unicode(monkeypatch: pytest.MonkeyPatch) -> No
         assert nfc(line) == unicodedata.normalize("NFC", line), ascii(line)
 
 
-@pytest.mark.parametrize("kind", HOSTILE)
+SIMILAR = {"marks of marks", "marks in the wrong order", "joined emoji", "unseen script", "right to left", "words"}
+"""Kinds of lines in which each call does what it does in another kind."""
+
+
+@pytest.mark.parametrize(
+    "kind", [pytest.param(kind, marks=pytest.mark.slow if kind in SIMILAR else ()) for kind in HOSTILE]
+)
 def test_a_line_takes_time_with_its_length(kind: str, tokenizer: Tokenizer) -> None:
     """Each call is a second or less; quadratic time would be many minutes."""
     vocabulary, line = tokenizer.target, (HOSTILE[kind] * 400_000)[:400_000]

@@ -250,7 +250,7 @@ HOSTILE = hostile(4)
     ("name", "kind", "share"),
     [
         pytest.param(name, kind, share, marks=pytest.mark.slow if share == 1 or (i + j) % 2 else ())
-        for share in (4, 1)
+        for share in (10, 1)
         for i, name in enumerate(HOSTILE)
         for j, kind in enumerate(("html", "xml"))
     ],

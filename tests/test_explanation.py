@@ -24,13 +24,13 @@ TEXT = "나는 빵을 먹고 있었다"
 
 @pytest.mark.parametrize(("encoder", "decoder"), pairs())
 def test_every_model_is_explained_and_drawn(encoder: str, decoder: str, tmp_path: Path) -> None:
-    """A page and an animation take seconds."""
+    """Animated in SVG, whose frames are those of GIF without the seconds that its compression takes."""
     translator = load_translator(folder(tmp_path / "run", encoder, decoder, end=-2.0))
     data = explain(translator, TEXT, beam=2).data
     assert data.has_cross_attention == (decoder != "no_attention")
     assert (data.states is not None) == (encoder == "recurrent")
     assert (data.attributions is not None) == data.has_cross_attention
-    for suffix in (".html", ".gif"):
+    for suffix in (".html", ".svg"):
         save(data, tmp_path / f"page{suffix}")
 
 
@@ -94,7 +94,7 @@ def test_a_captioner_without_attention_is_explained_by_its_search(tmp_path: Path
     _, data = explain_caption(captioner, image, beam=2)
     assert not data.layers
     assert data.steps
-    for suffix in (".html", ".gif"):
+    for suffix in (".html", ".svg"):
         save(data, tmp_path / f"page{suffix}")
 
 

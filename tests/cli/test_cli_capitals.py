@@ -16,10 +16,10 @@ from regard.serving.served_translator import ServedFile
 from regard.serving.service import TextRequest
 
 SETTINGS = [setting for setting in TRANSFORMER if not setting.startswith("tokenizer.size")]
-SLOW = [pytest.param(pair, marks=pytest.mark.slow) for pair in ("nl-az", "az-lt", "lt-nl")]
+SLOW = [pytest.param(pair, marks=pytest.mark.slow) for pair in ("tr-el", "nl-az", "az-lt", "lt-nl")]
 
 
-@pytest.fixture(params=["el-tr", "tr-el", *SLOW])
+@pytest.fixture(params=["el-tr", *SLOW])
 def model(request: pytest.FixtureRequest, cached: FolderCache, trained: Callable[..., Path]) -> Path:
     """Train a model of the labels of two languages, and return its run folder."""
     folder = cached.in_process("labels", write_labels)

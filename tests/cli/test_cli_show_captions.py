@@ -29,7 +29,7 @@ def image_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.mark.parametrize("name", ["a.html", "a.svg", "a.png", "a.gif"])
+@pytest.mark.parametrize("name", ["a.html", "a.svg", "a.png", pytest.param("a.gif", marks=pytest.mark.slow)])
 def test_the_suffix_determines_the_format(regard: Command, captioner: Path, image_path: Path, name: str) -> None:
     done = regard("show", captioner, image_path, "--out", name)
     assert done.out == load_captioner(captioner).caption(image_path)[0].text + "\n"

@@ -219,7 +219,15 @@ def test_what_follows_a_changed_number_equals_the_walkthrough_of_it(
     assert_equal(page.evaluate(COMPUTE, [[number, place, 1.75]]), block, changed)
 
 
-@pytest.mark.broad
+@pytest.mark.parametrize("score", SCORES)
+def test_the_page_computes_every_score(browser: Any, tmp_path: Path, score: str) -> None:
+    """In one block of two heads, with a second sentence of another length beside it."""
+    norm = "post" if list(SCORES).index(score) % 2 else "pre"
+    block = walkthrough_block("I go home", "집 에", batch=["I go ||| 집 에 가 요"], score=score, norm=norm, heads=2)
+    assert_computed([block], browser, tmp_path)
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("score", SCORES)
 @pytest.mark.parametrize("norm", ["pre", "post"])
 def test_the_page_computes_every_kind_of_block(browser: Any, tmp_path: Path, score: str, norm: str) -> None:
@@ -289,7 +297,7 @@ def test_a_result_can_be_set_and_a_mask_lifted(open_block: Any, block: BlockWalk
     assert cell_of(page, term_number(block, "self.context", "A"), 1, 0).inner_text() == "0.250"
 
 
-@pytest.mark.parametrize("language", ["en", "ko"])
+@pytest.mark.parametrize("language", [pytest.param("en", marks=pytest.mark.slow), "ko"])
 def test_no_number_is_answered_beside_the_field(
     open_block: Any, block: BlockWalkthrough, language: str, axe: str
 ) -> None:

@@ -174,7 +174,8 @@ def test_tables_hold_the_same_numbers(undisturbed: Path) -> None:
         assert "rnn-luong" in (undisturbed / page).read_text()
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, pytest.param(signal.SIGKILL, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
 def test_a_comparison_that_was_stopped_goes_on_to_the_same_result(
     data: Path, undisturbed: Path, tmp_path: Path, number: signal.Signals
 ) -> None:

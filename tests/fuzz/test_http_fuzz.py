@@ -239,6 +239,7 @@ def test_no_request_goes_badly(name: str, judge: HttpJudge, number: int) -> None
     assert report.verdict not in {*BAD} - {"slow"}, (case.name, report)
 
 
+@pytest.mark.slow
 def test_killed_processes_are_replaced(material: Material, tmp_path: Path) -> None:
     """Kill the process that serves a few times, under load; `make fuzz` does so two hundred times, and judges seconds too."""
     problems = restarts.restart(material, tmp_path, 3, 1)

@@ -1,4 +1,4 @@
-"""One kill in every run of the tests, eight in the slow ones; `make fuzz` kills 250 times."""
+"""Runs that are killed and resumed: nine in the slow tests; `make fuzz` kills 250 times."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ TRAINED = ("rnn", "shards", "guided")
 
 @pytest.fixture(scope="module")
 def folder(cached: FolderCache) -> Path:
-    """Make the data and the undisturbed run of the family that is killed by default once, until the sources change."""
+    """Make the data and the undisturbed run of one family once, until the sources change."""
     folder = cached.in_process("kills", make)
     kills.families(folder)
     return folder
@@ -41,7 +41,7 @@ def all_folders(cached: FolderCache) -> Path:
 
 
 def make(folder: Path, which: str = "") -> None:
-    """Run the commands undisturbed that are killed by default, or all."""
+    """Run the commands of one family undisturbed, or all."""
     for case in _cases(kills.families(folder)):
         if which or case.family == "rnn":
             kills.make((case, folder))
@@ -57,10 +57,11 @@ def _cases(families: Families) -> list[kills.Case]:
     return [*inside, *others, *(next(case for case in translation if case.form == form) for form in (1, 2))]
 
 
+@pytest.mark.slow
 def test_a_run_killed_inside_a_checkpoint_is_resumed_to_the_same_bytes(folder: Path, tmp_path: Path) -> None:
-    """Kill one run; the slow tests, which come next, kill more."""
+    """Kill one run; the tests that come next kill more."""
     case = _cases(kills.families(folder))[0]
-    assert case.family == "rnn", "the run that is made by default"
+    assert case.family == "rnn", "the run that is made"
     result = kills.attempt((case, folder), tmp_path / "work")
     assert result.verdict == "equal", result
     assert 1 <= len(result.moments) <= kills.MOST_KILLS
@@ -78,8 +79,8 @@ def test_a_killed_command_is_resumed_to_the_same_bytes(all_folders: Path, tmp_pa
     assert result.moments[0].in_checkpoint == (index < 2)
 
 
-def test_every_preset_and_kind_is_killed(folder: Path) -> None:
-    families = kills.families(folder)
+def test_every_preset_and_kind_is_killed(tmp_path: Path) -> None:
+    families = Families(tmp_path / "families")
     assert set(presets()) < set(families.names)
     options = " ".join(option for name in families.names for option in families.options[name])
     for side, kinds in (("encoder", ENCODERS), ("decoder", DECODERS)):
@@ -93,6 +94,7 @@ def test_every_preset_and_kind_is_killed(folder: Path) -> None:
     assert drawn == [kills.draw(number, 1, families.names) for number in range(250)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("change", "difference"),
     [

@@ -237,7 +237,8 @@ def test_what_cannot_be_translated_is_refused_at_once(model: RuntimeModel) -> No
 
 
 @pytest.mark.system
-@pytest.mark.parametrize("sanitizers", ["thread", pytest.param("address,undefined", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("sanitizers", ["thread", "address,undefined"])
 def test_sanitizers_see_nothing(tmp_path: Path, sanitizers: str) -> None:
     """Threads submit, cancel and take, and the queue is closed under them; by hand more: `queue_driver FILE CALLS`."""
     compiler = shutil.which("gcc") or shutil.which("clang")

@@ -648,9 +648,11 @@ def test_the_example_in_c_translates(exported: Path, tmp_path: Path) -> None:
         pytest.skip("needs gcc or clang")
     page = Path(__file__).parents[2] / "docs" / "runtime.md"
     (tmp_path / "example.c").write_text(page.read_text("utf-8").split("```c\n")[1].split("```")[0], encoding="utf-8")
-    sources = [*map(str, native.SOURCES), str(tmp_path / "example.c")]
-    flags = ["-O1", "-std=gnu11", "-march=native", "-I", str(native.FOLDER_OF_SOURCES)]
-    subprocess.run([compiler, *flags, "-o", str(tmp_path / "example"), *sources, "-lm", "-lpthread"], check=True)
+    compile_program = functools.partial(subprocess.run, cwd=tmp_path, check=True)
+    flags = ["-O0", "-std=gnu11", "-march=native", "-I", str(native.FOLDER_OF_SOURCES)]
+    compile_program([compiler, *flags, "-c", *map(str, native.SOURCES)])
+    objects = [*(f"{Path(source).stem}.o" for source in native.SOURCES), "-lm", "-lpthread"]
+    compile_program([compiler, *flags, "-o", "example", "example.c", *objects])
     shutil.copy(exported, tmp_path / "translator.regard")
     done = subprocess.run([str(tmp_path / "example")], cwd=tmp_path, capture_output=True, text=True, check=True)
     assert done.stdout == regard.load(exported).translate("I was eating bread")[0].text + "\n"
@@ -661,9 +663,7 @@ def test_the_example_in_c_translates(exported: Path, tmp_path: Path) -> None:
         "  regard_free(result);", f"  regard_free(result);\n{{ {continued}  regard_free(result); }}"
     )
     (tmp_path / "continued.c").write_text(program, encoding="utf-8")
-    sources[-1] = str(tmp_path / "continued.c")
-    flags[0] = "-O0"
-    subprocess.run([compiler, *flags, "-o", str(tmp_path / "continued"), *sources, "-lm", "-lpthread"], check=True)
+    compile_program([compiler, *flags, "-o", "continued", "continued.c", *objects])
     command = [str(tmp_path / "continued")]
     steps = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True).stdout.splitlines()[1:]
     assert steps
@@ -687,7 +687,7 @@ def fuzzer(cached: FolderCache) -> Path:
     if compiler is None:
         pytest.skip("needs gcc or clang")
     source = Path(__file__).with_name("fuzz_runtime.c")
-    flags = ["-g", "-O1", "-std=gnu11", "-march=native", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
+    flags = ["-g", "-O0", "-std=gnu11", "-march=native", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
 
     def compile_fuzzer(folder: Path) -> None:
         inputs = ["-I", str(native.FOLDER_OF_SOURCES), *map(str, native.SOURCES), str(source)]
@@ -702,6 +702,7 @@ def fuzzer(cached: FolderCache) -> Path:
 
 
 @pytest.mark.system
+@pytest.mark.parametrize("count", [100, pytest.param(400, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(
     ("encoder", "decoder", "precision"),
     [
@@ -714,7 +715,7 @@ def fuzzer(cached: FolderCache) -> Path:
     ],
 )
 def test_hostile_files_end_in_a_sentence(
-    make: Maker, fuzzer: Path, tmp_path: Path, encoder: str | None, decoder: str, precision: Any
+    make: Maker, fuzzer: Path, tmp_path: Path, encoder: str | None, decoder: str, precision: Any, count: int
 ) -> None:
     """Mutations with a valid checksum; by hand more: `fuzz_runtime FILE FIRST COUNT`."""
     path = tmp_path / "model.regard"
@@ -723,10 +724,10 @@ def test_hostile_files_end_in_a_sentence(
     else:
         path = make(encoder, decoder, precision)[1].model.path
     environment = {"ASAN_OPTIONS": "allocator_may_return_null=1:max_allocation_size_mb=2000"}
-    command = [str(fuzzer), str(path), "0", "400"]
+    command = [str(fuzzer), str(path), "0", str(count)]
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment, timeout=300)
     assert done.returncode == 0, done.stderr[-2000:]
-    assert "400 mutations" in done.stdout
+    assert f"{count} mutations" in done.stdout
 
 
 def test_the_engine_of_a_server_reads_capitals_as_the_translator_does(make: Maker) -> None:
@@ -750,7 +751,9 @@ runtime.export(Path(sys.argv[1]), Path(sys.argv[2]))
 
 
 @linux
-@pytest.mark.parametrize("step", ["compare", "_check", "RuntimeTranslator"])
+@pytest.mark.parametrize(
+    "step", ["compare", *(pytest.param(step, marks=pytest.mark.slow) for step in ("_check", "RuntimeTranslator"))]
+)
 def test_an_export_that_is_killed_leaves_nothing(tmp_path: Path, step: str) -> None:
     (tmp_path / "out").mkdir()
     arguments = [str(folder(tmp_path / "run", end=0.5)), str(tmp_path / "out" / "model.regard")]

@@ -1,6 +1,6 @@
 """Data-parallel training: several processes have the same updates, loss and weights as one.
 
-`test_worlds.py` says the same of threads in place of processes; of those that torchrun starts, one run is not slow.
+`test_worlds.py` says the same of threads in place of processes, and is not slow.
 """
 
 from __future__ import annotations
@@ -57,7 +57,8 @@ def assert_close_weights(run: Path, other: Path) -> None:
             torch.testing.assert_close(actual[name], expected[name], rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("sharded", [pytest.param(False, marks=pytest.mark.slow), True])
+@pytest.mark.slow
+@pytest.mark.parametrize("sharded", [False, True])
 def test_two_processes_equal_one(data: Path, single_process_run: Path, tmp_path: Path, sharded: bool) -> None:
     run = tmp_path / "run"
     options = arguments(data, run, "transformer", "recurrent", **TRAINING, sharded=sharded)

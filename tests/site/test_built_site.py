@@ -16,7 +16,7 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 
-pytestmark = pytest.mark.system
+pytestmark = [pytest.mark.system, pytest.mark.slow]  # the generator takes most of a minute
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 LARGEST = 1_000_000
 OWN = {

@@ -50,8 +50,12 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow
 def test_nothing_is_imported_from_the_current_folder(here: Path) -> None:
-    """Neither by commands nor by what they start, each up to an error that needs its own modules."""
+    """Neither by commands nor by what they start, each up to an error that needs its own modules.
+
+    The fuzzer (tests/fuzz) plants modules for every command in the default run.
+    """
     command = module_command("regard.pipe", "doctor", "absent")
     assert b"absent" in subprocess.run(command, check=False, capture_output=True).stderr
     assert loopback_speed() > 0

@@ -133,7 +133,10 @@ def assert_equal(lines: Sequence[str], answers: Sequence[Any], expected: Sequenc
     assert wrong[:10] == [], "\n".join(map(str, wrong))
 
 
-@pytest.mark.parametrize(("languages", "copy_tokens"), [(("tr", "el"), 24), (("nl", "tr"), 0), (("", ""), 1)])
+@pytest.mark.parametrize(
+    ("languages", "copy_tokens"),
+    [(("tr", "el"), 24), pytest.param(("nl", "tr"), 0, marks=pytest.mark.slow), (("", ""), 1)],
+)
 def test_lines_are_translated_as_by_the_package(
     node: str, wasm: Path, make: Callable[..., Path], languages: tuple[str, str], copy_tokens: int
 ) -> None:

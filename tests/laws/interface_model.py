@@ -11,9 +11,9 @@ from pathlib import Path
 from regard.learn.samples import AlignedPair, Sample, korean_english
 
 SETTINGS = [
-    *("tokenizer.size=1200", "batching.tokens=1024", "schedule.warmup=100", "schedule.peak=0.01"),
+    *("tokenizer.size=1200", "batching.tokens=1024", "schedule.warmup=60", "schedule.peak=0.01"),
     *("search.beam=3", "training.precision=float32", "training.ema_decay=0.95", "training.best_by=loss"),
-    *("training.updates=400", "training.validate_every=400"),
+    *("training.updates=200", "training.validate_every=200"),
     *(f"model.{side}.{key}" for side in ("encoder", "decoder") for key in ("layers=1", "size=64", "heads=4")),
     *(f"model.{side}.{key}" for side in ("encoder", "decoder") for key in ("feedforward=128", "dropout=0")),
 ]

@@ -54,7 +54,7 @@ def check(
 
 
 def test_reversing_is_learnt_and_the_attention_shows_it() -> None:
-    check(TEXT_ENCODER, DECODER, Task("reverse"), updates=300, learning_rate=1e-2)
+    check(TEXT_ENCODER, DECODER, Task("reverse"), updates=200, learning_rate=1e-2)
 
 
 IMAGE_ENCODERS: dict[str, Settings] = {

@@ -68,7 +68,7 @@ def test_only_the_plainest_calls_are_answered(model: Path, tmp_path: Path) -> No
 
 
 @pytest.mark.system
-@pytest.mark.parametrize("options", [[], ["--beam", "2"]])
+@pytest.mark.parametrize("options", [[], pytest.param(["--beam", "2"], marks=pytest.mark.slow)])
 @pytest.mark.parametrize(
     "lines",
     [

@@ -107,7 +107,7 @@ def test_gradients_equal_those_of_one_backward_pass_over_all_sentences(settings:
 
 
 @pytest.mark.parametrize("settings", kinds())
-@pytest.mark.parametrize("rdrop", [0.0, 5.0])
+@pytest.mark.parametrize("rdrop", [pytest.param(0.0, marks=pytest.mark.slow), 5.0])
 def test_dropout_masks_depend_on_the_keys_and_not_on_the_thread(settings: ModelSettings, rdrop: float) -> None:
     objective, batches = (
         Objective(make(with_dropout(settings)).train(), 0.1, rdrop, doubly_stochastic=0.1),

@@ -260,7 +260,7 @@ def test_a_guided_head_learns_links_that_an_unguided_one_does_not(kind: type[Set
         generator, model = random.Random(0), build(settings, SYMBOLS.stop, SYMBOLS.stop, True)
         objective = Objective(model, 0.0, guide=guide(model, weight) if weight else None)
         optimizer = torch.optim.Adam(model.parameters(), 1e-2, betas=(0.9, 0.98))
-        for _ in range(100 if weight else 30):
+        for _ in range(60 if weight else 30):
             loss = objective(mirrored(generator))
             optimizer.zero_grad()
             (loss.smoothed / loss.tokens).backward()
